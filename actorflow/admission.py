@@ -18,13 +18,30 @@ Pure: no actor, no clock; steps are opaque names.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
+
+from actorflow.errors import AskCycle
 
 S = TypeVar("S", bound=Hashable)
 
 MAX_DEPTH = 64
 """How deep steps may run steps of their own session."""
+
+
+def check_depth(ring: Sequence[int]) -> None:
+    """Raises AskCycle where one more step would be too deep.
+
+    Args:
+        ring: The numbers of the steps of the session for which it would run, the innermost first.
+    """
+    if len(ring) >= MAX_DEPTH:
+        path = " -> ".join(f"step {number}" for number in reversed(ring[:3]))
+        message = (
+            f"steps of a session may run steps of it {MAX_DEPTH} deep, "
+            f"got step {ring[-1]} -> ... -> {path} -> one more"
+        )
+        raise AskCycle(message, hint="have the code that runs a step end without one")
 
 
 class Admission(Generic[S]):

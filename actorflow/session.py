@@ -22,11 +22,10 @@ from actorflow.actors.starvation import Producers, Waits
 from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
-from actorflow.admission import MAX_DEPTH, Admission
+from actorflow.admission import Admission, check_depth
 from actorflow.affinity import Affinity, affinity_here
 from actorflow.blocking import BlockingSession
 from actorflow.errors import (
-    AskCycle,
     ConfigError,
     SessionClosed,
     StepAborted,
@@ -415,13 +414,7 @@ class Session:
             if step in self._admission.live:
                 ring.append(step)
             step = step.parent
-        if len(ring) >= MAX_DEPTH:
-            path = " -> ".join(f"step {step.id}" for step in reversed(ring[:3]))
-            message = (
-                f"steps of a session may run steps of it {MAX_DEPTH} deep, "
-                f"got step {ring[-1].id} -> ... -> {path} -> one more"
-            )
-            raise AskCycle(message, hint="have the code that runs a step end without one")
+        check_depth([step.id for step in ring])
         return parent if isinstance(parent, Step) else None
 
     def _runner_of(self, step: Step) -> Step | None:

@@ -24,10 +24,9 @@ from actorflow.actors.part_step import PartStep
 from actorflow.actors.runner import Reach
 from actorflow.actors.step_messages import Close, Process
 from actorflow.actors.system import ActorSystem
-from actorflow.admission import MAX_DEPTH
+from actorflow.admission import check_depth
 from actorflow.errors import (
     ActorflowError,
-    AskCycle,
     ConfigError,
     DeadlinePassed,
     PeerLost,
@@ -383,13 +382,7 @@ class SpreadSession:
         while (step := self._steps.live(number)) is not None:
             ring.append(step.number)
             number = step.runner
-        if len(ring) >= MAX_DEPTH:
-            path = " -> ".join(f"step {number}" for number in reversed(ring[:3]))
-            message = (
-                f"steps of a session may run steps of it {MAX_DEPTH} deep, "
-                f"got step {ring[-1]} -> ... -> {path} -> one more"
-            )
-            raise AskCycle(message, hint="have the code that runs a step end without one")
+        check_depth(ring)
         return ring[0] if ring else None
 
     # -- plans and first values --------------------------------------------------------------------

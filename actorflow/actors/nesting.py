@@ -9,21 +9,12 @@ from actorflow.actors.address import actor_of, waiter_here
 from actorflow.actors.ask import Ask
 
 if TYPE_CHECKING:
-    from contextvars import Context
-
     from actorflow.actors.system import ActorSystem
     from actorflow.actors.turns import Turns
     from actorflow.messages import Reply
 
 WITHIN: ContextVar[Reply | None] = ContextVar("actorflow_within", default=None)
 """The call of a node that is worked on here; tasks and threads that the code begins inherit it."""
-
-
-def context_within(context: Context, reply: Reply) -> Context:
-    """Returns a copy of a context, for code that works on a call."""
-    inside = context.copy()
-    inside.run(WITHIN.set, reply)
-    return inside
 
 
 def step_here() -> Any:

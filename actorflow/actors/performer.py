@@ -17,7 +17,7 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.cell import Cell
-from actorflow.actors.nesting import context_within
+from actorflow.actors.nesting import WITHIN
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Forget
 from actorflow.actors.system import ActorSystem
@@ -205,7 +205,8 @@ class PerformerActor(Actor):
 
     def _begin(self, run: _Run) -> None:
         system = self.system
-        context = context_within(system.dispatch.contexts.fresh(), run.reply)
+        context = system.dispatch.contexts.fresh()
+        context.run(WITHIN.set, run.reply)
         try:
             found = context.run(self._perform, run.asked)
         except FAILURES as error:
