@@ -18,12 +18,29 @@ class Accounts:
 
     INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is
     open. Late answers, those to an ask that has ended, are dropped and counted.
+
+    Attributes:
+        at_once: Asks that were answered inline, before they could wait for anything: one count where
+            two would cost such an ask 3 %.
+        sent: All others.
+        answered: Those of them that were answered.
     """
 
-    __slots__ = ("cancelled", "failed", "issued", "late", "replied", "timed_out")
+    __slots__ = ("answered", "at_once", "cancelled", "failed", "late", "sent", "timed_out")
 
     def __init__(self) -> None:
-        self.issued = self.replied = self.failed = self.timed_out = self.cancelled = self.late = 0
+        self.at_once = self.sent = self.answered = 0
+        self.failed = self.timed_out = self.cancelled = self.late = 0
+
+    @property
+    def issued(self) -> int:
+        """All asks."""
+        return self.at_once + self.sent
+
+    @property
+    def replied(self) -> int:
+        """Asks that were answered."""
+        return self.at_once + self.answered
 
     @property
     def open(self) -> int:
@@ -205,7 +222,7 @@ class Ask:
         if bucket is not None:
             del bucket[self]
             self.bucket = None
-        self.target.system.accounts.replied += 1
+        self.target.system.accounts.answered += 1
         future.set_result(value)
 
     def failed(self, error: BaseException) -> bool:
