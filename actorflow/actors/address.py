@@ -285,6 +285,7 @@ class Address(Mailbox, Ref):
             try:
                 result = run(self.receive, message)
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+                inline.unanswered += 1
                 inline.renew()  # whether it was changed or not, failures are rare
                 future = system.create_future()
                 self.answer_raised(self._question(message, 0, deadline_s, None, future), error)
@@ -293,6 +294,7 @@ class Address(Mailbox, Ref):
                 finally:
                     del future  # as below
             except BaseException as error:
+                inline.unanswered += 1
                 self.crash(error)
                 raise
             if inline.context != inline.unchanged:
@@ -302,8 +304,8 @@ class Address(Mailbox, Ref):
                     self.push()
                 else:
                     self.idle = True
-                system.accounts.at_once += 1
                 return result
+            inline.unanswered += 1
             coroutine = result
             future = system.create_future()
             question = self._question(message, 0, deadline_s, waiter, future)

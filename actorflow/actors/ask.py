@@ -10,6 +10,7 @@ from actorflow.errors import DeadlinePassed, InternalError
 
 if TYPE_CHECKING:
     from actorflow.actors.carrier import Handling
+    from actorflow.actors.inline import Inline
     from actorflow.actors.outbox import Target
 
 
@@ -19,28 +20,34 @@ class Accounts:
     INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is
     open. Late answers, those to an ask that has ended, are dropped and counted.
 
+    Args:
+        inline: Counts the asks that were answered inline, before they could wait for anything.
+
     Attributes:
-        at_once: Asks that were answered inline, before they could wait for anything: one count where
-            two would cost such an ask 3 %.
         sent: All others.
         answered: Those of them that were answered.
     """
 
-    __slots__ = ("answered", "at_once", "cancelled", "failed", "late", "sent", "timed_out")
+    __slots__ = ("answered", "cancelled", "failed", "inline", "late", "sent", "timed_out")
 
-    def __init__(self) -> None:
-        self.at_once = self.sent = self.answered = 0
+    def __init__(self, inline: Inline | None = None) -> None:
+        self.inline = inline
+        self.sent = self.answered = 0
         self.failed = self.timed_out = self.cancelled = self.late = 0
 
     @property
     def issued(self) -> int:
         """All asks."""
-        return self.at_once + self.sent
+        return self.sent + self._at_once
 
     @property
     def replied(self) -> int:
         """Asks that were answered."""
-        return self.at_once + self.answered
+        return self.answered + self._at_once
+
+    @property
+    def _at_once(self) -> int:
+        return 0 if self.inline is None else self.inline.answered
 
     @property
     def open(self) -> int:
