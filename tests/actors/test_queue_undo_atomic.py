@@ -116,7 +116,9 @@ def test_an_element_whose_step_ends_in_the_line_for_its_block_comes_back(end: st
         async with af.Session(m.graph) as session:
             return await body(session)
 
-    before, held, after, left = sim.run(main)  # in virtual time: the element is out before the deadline
+    before, held, after, left = sim.run(
+        main
+    ).result  # in virtual time: the element is out before the deadline
 
     assert (held, left) == (0, [1])
     assert before == after == [0, 0, 1, 1]
