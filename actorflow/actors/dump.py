@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.actors.ask import Ask, Holding
+from actorflow.actors.ask import Accounts, Ask, Holding
 from actorflow.actors.outbox import Parked
 from actorflow.actors.tombstones import Tombstone
 from actorflow.errors import counted
@@ -14,7 +14,10 @@ from actorflow.transport.registry import travels
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
-    from actorflow.actors.system import ActorSystem
+    from actorflow.actors.letters import DeadLetters
+    from actorflow.actors.tombstones import Tombstones
+    from actorflow.actors.wheel import Wheel
+    from actorflow.clock import Clock
 
 OUTSIDE = "(outside)"
 """Stands for a task that is no actor's."""
@@ -106,6 +109,23 @@ class Outside(Protocol):
         ...
 
 
+class DumpedSystem(Protocol):
+    """What is read of an actor system."""
+
+    name: str
+    clock: Clock
+    wheel: Wheel
+    accounts: Accounts
+    dead_letters: DeadLetters
+    tombstones: Tombstones
+    outside: Outside | None
+
+    @property
+    def actors(self) -> Mapping[str, Cell]:
+        """Its actors by name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Dump:
     """A system at one moment.
@@ -156,7 +176,7 @@ def told(dead: Sequence[Tombstone], now: float) -> list[str]:
     return lines
 
 
-def take(system: ActorSystem) -> Dump:
+def take(system: DumpedSystem) -> Dump:
     """Returns the state of `system`; changes nothing."""
     cells = tuple(system.actors.values())
     now = system.clock.now()

@@ -9,10 +9,10 @@ from __future__ import annotations
 from asyncio import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
+from actorflow.actors.ref import Sender
+
 if TYPE_CHECKING:
-    from actorflow.actors.address import Address
     from actorflow.actors.carrier import Handling
-    from actorflow.actors.ref import Sender
     from actorflow.actors.system import ActorSystem
     from actorflow.errors import ActorDied
 
@@ -91,14 +91,22 @@ class Parked:
         self.sender.admitted()
 
 
+class OutboxOwner(Sender, Protocol):
+    """An actor that takes no data while messages of its own have not left."""
+
+    name: str
+    outbox: dict[Outgoing, None]
+    attention: bool
+
+
 class Outgoing(Parked):
     """A message in the outbox of an actor, which takes no data until it has left."""
 
     __slots__ = ("waiter",)
 
-    def __init__(self, message: Any, nbytes: int, target: Target, sender: Address, since: float) -> None:
+    def __init__(self, message: Any, nbytes: int, target: Target, sender: OutboxOwner, since: float) -> None:
         super().__init__(message, nbytes, target, sender, since)
-        self.waiter: Address = sender
+        self.waiter: OutboxOwner = sender
         sender.outbox[self] = None
         sender.attention = True
 
@@ -129,7 +137,7 @@ class Place:
         message: Any,
         nbytes: int,
         target: Target,
-        waiter: Address | Handling | None,
+        waiter: OutboxOwner | Handling | None,
         future: Future[None],
         since: float,
     ) -> None:

@@ -17,8 +17,8 @@ from actorflow.errors import ActorError
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
     from actorflow.actors.ref import Ref
-    from actorflow.actors.system import ActorSystem
-    from actorflow.actors.wheel import Timer
+    from actorflow.actors.wheel import Timer, Wheel
+    from actorflow.clock import Clock, Entropy
 
 log = logging.getLogger("actorflow.actors")
 
@@ -65,6 +65,34 @@ class Parent(Protocol):
         ...
 
 
+class SupervisorSystem(Protocol):
+    """What supervisors need of the actor system that they are in."""
+
+    clock: Clock
+    entropy: Entropy
+    wheel: Wheel
+
+    def spawn_under(
+        self,
+        parent: Any,
+        factory: Callable[..., Actor],
+        args: tuple[Any, ...],
+        name: str | None,
+        max_messages: int = ...,
+        max_bytes: int = ...,
+    ) -> Ref:
+        """Starts an actor under `parent`."""
+        ...
+
+    def supervisor_under(self, parent: Any, strategy: Strategy, name: str | None) -> Supervisor:
+        """Returns a new group under `parent`."""
+        ...
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in any other thread and loop than that of the system."""
+        ...
+
+
 class _Round:
     """Children that restart together: first all end, then the wait, then all begin."""
 
@@ -106,7 +134,7 @@ class Supervisor:
         "system",
     )
 
-    def __init__(self, system: ActorSystem, parent: Parent, strategy: Strategy, name: str) -> None:
+    def __init__(self, system: SupervisorSystem, parent: Parent, strategy: Strategy, name: str) -> None:
         self.system = system
         self.parent = parent
         self.strategy = strategy

@@ -9,14 +9,11 @@ taken. So whether it may still be delivered is decided when it is taken, not whe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from actorflow.actors import wheel
 from actorflow.actors.mailbox import Entry, Sized
-from actorflow.actors.outbox import Parked
-
-if TYPE_CHECKING:
-    from actorflow.actors.cell import Cell
+from actorflow.actors.outbox import Parked, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +58,24 @@ def taken(state: Timers, number: int) -> tuple[Timers, bool]:
     return cancelled(state, number), number in state.rung
 
 
+class TimedActor(Target, Protocol):
+    """What timers need of the actor that they are of."""
+
+    timers: dict[ActorTimer, None]
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in any other thread and loop than that of its system."""
+        ...
+
+    def insert(self, message: Sized) -> None:
+        """Puts a message that has waited into the mailbox."""
+        ...
+
+    def ring(self, timer: ActorTimer) -> Waiting | None:
+        """Puts what a timer brings into the mailbox, or into the line, and returns its place there."""
+        ...
+
+
 class ActorTimer(wheel.Timer):
     """One timer of an actor; see `Actor.after`.
 
@@ -69,7 +84,7 @@ class ActorTimer(wheel.Timer):
 
     __slots__ = ("_cell", "_entry", "message")
 
-    def __init__(self, cell: Cell, message: Any) -> None:
+    def __init__(self, cell: TimedActor, message: Any) -> None:
         super().__init__(self._ring)
         self._cell = cell
         self._entry: Entry | None = None
@@ -109,7 +124,7 @@ class Waiting(Parked):
 
     __slots__ = ("_cell", "_timer")
 
-    def __init__(self, timer: ActorTimer, nbytes: int, target: Cell, since: float) -> None:
+    def __init__(self, timer: ActorTimer, nbytes: int, target: TimedActor, since: float) -> None:
         super().__init__(timer.message, nbytes, target, target.system.nobody, since)
         self._cell = target
         self._timer = timer

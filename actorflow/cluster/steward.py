@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import Lock
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.gradients import MakeState
@@ -36,9 +36,31 @@ from actorflow.graph.block import in_order
 from actorflow.plan.program import Holder, Holding
 
 if TYPE_CHECKING:
-    from actorflow.cluster.process import Process
+    from actorflow.actors.executor import Executor
+    from actorflow.actors.post import Post
+    from actorflow.errors import ActorflowError
+    from actorflow.program import Program
 
 Work = Callable[[], Awaitable[None]]
+
+
+class Home(Protocol):
+    """What a steward needs of the process that it is in."""
+
+    name: str
+    incarnation: int
+    program: Program
+    post: Post
+    quit: Callable[[ActorflowError | None], None]
+
+    @property
+    def executor(self) -> Executor:
+        """What runs programs there."""
+        ...
+
+    def about(self) -> ProcessRecord:
+        """Returns what the process is."""
+        ...
 
 
 class Steward(Actor):
@@ -57,7 +79,7 @@ class Steward(Actor):
 
     reentrant: ClassVar[bool] = True
 
-    def __init__(self, process: Process, work: Work | None, clock: Clock) -> None:
+    def __init__(self, process: Home, work: Work | None, clock: Clock) -> None:
         self._process = process
         self._work = work
         self._clock = clock
