@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from actorflow.clock import SystemClock
 from actorflow.errors import ConfigError, counted
 
 _Z85 = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#")
@@ -189,8 +188,13 @@ class Refusals:
         counts: How often, by reason.
     """
 
-    def __init__(self, most: int = 256, now: Callable[[], float] = SystemClock.now) -> None:
-        """Remembers so many addresses; of more it tells nothing, and counts them all the same."""
+    def __init__(self, now: Callable[[], float], most: int = 256) -> None:
+        """Remembers so many addresses; of more it tells nothing, and counts them all the same.
+
+        Args:
+            now: Gives the time.
+            most: How many addresses.
+        """
         self.counts: Counter[Refusal] = Counter()
         self._nameless: Counter[Refusal] = Counter()
         self._since: dict[Refusal, float] = {}  # when the first of these came

@@ -118,7 +118,7 @@ def test_without_a_ring_nobody_passes_a_door_for_keys() -> None:
 
 
 def test_refusals_are_told_once_and_counted_always_in_bounded_memory() -> None:
-    refusals = Refusals(most=3)
+    refusals = Refusals(lambda: 0.0, most=3)
 
     told = [refusals.note(Refusal.NO_KEY, f"10.0.0.{n % 5}") for n in range(50)]
 
@@ -128,7 +128,7 @@ def test_refusals_are_told_once_and_counted_always_in_bounded_memory() -> None:
 
 def test_who_comes_from_nowhere_is_told_only_where_nobody_better_is() -> None:
     ticks = count()
-    alone, beside = Refusals(now=lambda: float(next(ticks))), Refusals()
+    alone, beside = Refusals(lambda: float(next(ticks))), Refusals(lambda: 0.0)
     assert sum(alone.note(Refusal.HANDSHAKE, "") for _ in range(20)) == 1
     assert alone.note(Refusal.HANDSHAKE, "10.0.0.1"), "where from is worth a line"
     assert beside.note(Refusal.HANDSHAKE, "10.0.0.1")
@@ -141,7 +141,7 @@ def test_one_stranger_that_is_seen_in_the_first_seconds_has_one_line(
     refused: list[tuple[float, bool]],
 ) -> None:
     at_s = 0.0
-    refusals = Refusals(now=lambda: at_s)
+    refusals = Refusals(lambda: at_s)
     told, named = [], False
     for wait_s, seen in refused:
         at_s += wait_s

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from actorflow.clock import SystemClock
 from actorflow.transport.security import Refusal, Refusals
 
 log = logging.getLogger("actorflow.transport")
@@ -45,7 +46,7 @@ class Ledger:
     bytes_in: int = 0
     dropped: int = 0
     lost: int = 0
-    refusals: Refusals = field(default_factory=Refusals)
+    refusals: Refusals = field(default_factory=lambda: Refusals(SystemClock.now))
 
     def refuse(self, refusal: Refusal, address: str) -> None:
         """Counts what was refused, and says so once."""
