@@ -15,12 +15,12 @@ from actorflow.errors import ConfigError
 from actorflow.sim.choice import HARMS
 from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Schedule, Seeded
 from actorflow.sim.harms import NO_FAULTS, Faults
-from actorflow.sim.planted import PLANTED
-from actorflow.sim.samples import SAMPLES
-from actorflow.sim.samples_actors import ACTORS, outage
 from actorflow.sim.simulate import Main, Outcome, attempt
 
 _MOST_HARMS = 3
+
+PROGRAMS = "tests.programs:PROGRAMS"
+"""Where the programs are that replay is judged by: in a checkout, beside the package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +79,12 @@ def _faults(seed: int) -> Faults:
 
 
 def programs(where: str | None = None) -> dict[str, Program]:
-    """Returns the programs by name: those of this package, or those of `module:NAME`.
+    """Returns the programs by name: those of `module:NAME`, by default those of the tests.
 
     Raises:
         ConfigError: there are none.
     """
-    if where is None:
-        found: dict[str, Any] = {**SAMPLES, **ACTORS, "outage": outage}
-        made = {name: _program(value) for name, value in found.items()}
-        for name, law in PLANTED.items():
-            made[name] = _program(law)
-            made[f"{name}_repaired"] = Program(_program(law, repaired=True).main, harmed=True)
-        return made
+    where = where or PROGRAMS
     module, _, name = where.partition(":")
     try:
         given = getattr(importlib.import_module(module), name)
@@ -103,9 +97,11 @@ def programs(where: str | None = None) -> dict[str, Program]:
     return {str(name): _program(value) for name, value in given.items()}
 
 
-def _program(value: Any, **inputs: Any) -> Program:
+def _program(value: Any) -> Program:
+    if isinstance(value, Program):
+        return value
     law = getattr(value, "program", None)
-    return Program(value) if law is None else Program(law(**inputs), harmed=True)
+    return Program(value) if law is None else Program(law(), harmed=True)
 
 
 def pairs(names: Sequence[str], count: int) -> list[Pair]:
