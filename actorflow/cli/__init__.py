@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import sys
 
+from actorflow.cli.exit_codes import STOPPED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-STOPPED = 130
-"""The exit code of a command that Ctrl-C stopped."""
-
-UNREAD = 141
-"""The exit code of a command whose output nobody reads any more: that which a shell shows after SIGPIPE."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from actorflow import interrupt
-from actorflow.cli import UNREAD
+from actorflow.cli.exit_codes import UNREAD
 from actorflow.disk import is_full, lost, outlive
 from actorflow.errors import ActorflowError, ConfigError, ProgramError
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actorflow.cli import STOPPED
+from actorflow.cli.exit_codes import STOPPED
 from actorflow.cli.table import columns
 from actorflow.datasets import fetching, kept
 from actorflow.datasets.dataset import Absent, Dataset, Tell

@@ -12,8 +12,8 @@ from rich.live import Live as Screen
 from rich.table import Table
 from rich.text import Text
 
-from actorflow.cli import STOPPED
 from actorflow.cli.arguments import often
+from actorflow.cli.exit_codes import STOPPED
 from actorflow.cli.output import Output
 from actorflow.cli.running import Found, Request, add_arguments, list_all
 from actorflow.cluster.report import Look, Report

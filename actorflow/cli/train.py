@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actorflow import loop
-from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_history
+from actorflow.cli.exit_codes import STOPPED
 from actorflow.cli.history import History
 from actorflow.cli.output import Output
 from actorflow.cli.progress import Display, Live, Log, summary

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from actorflow.cli import STOPPED, figures, main, plot
+from actorflow.cli import figures, main, plot
+from actorflow.cli.exit_codes import STOPPED
 from actorflow.cli.report import Line, Panel, assumptions, number, percent, residual
 from actorflow.sim.paper.numbers import figure
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from actorflow.cli import STOPPED, top
+from actorflow.cli import top
+from actorflow.cli.exit_codes import STOPPED
 from actorflow.cli.output import Output
 from actorflow.cluster.monitor import socket_name
 from actorflow.cluster.procfs import Usage
