@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.actors.post import Post
-from actorflow.cluster.messages import STEWARD, Introduce
-from actorflow.cluster.recruiter import UNREACHED
+from actorflow.cluster.messages import STEWARD, UNREACHED, Introduce
 from actorflow.errors import ActorflowError, ShardLost
 from actorflow.graph.node import NodeId, Port
 from actorflow.lookup import feed_port, fetch_port

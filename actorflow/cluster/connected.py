@@ -17,11 +17,10 @@ from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.hosts import until_found
 from actorflow.cluster.layout import listed, numbered
-from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
+from actorflow.cluster.messages import STEWARD, UNREACHED, Counts, Describe, Introduce, Quit, Table
 from actorflow.cluster.over import forget
 from actorflow.cluster.process import CHIEF, Process, check_threads
 from actorflow.cluster.record import ProcessRecord, RunRecord
-from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import bindable, check_names, keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actorflow.errors import ActorflowError
+from actorflow.errors import ActorDied, ActorflowError, ChannelClosed, DeadlinePassed, PeerLost
 from actorflow.transport.registry import travels
 
 STEWARD = "steward"
@@ -17,6 +17,9 @@ COORDINATOR = "coordinator"
 DIRECTORY = "directory"
 NEIGHBOURS = "neighbours"
 """The names of actors in their processes."""
+
+UNREACHED = (ActorDied, ChannelClosed, DeadlinePassed, PeerLost)
+"""How an ask ends when a process is not there, or not yet."""
 
 
 @travels("cluster.open_shard")

@@ -9,9 +9,8 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.directory import dials, joined
-from actorflow.cluster.messages import Here, Table
+from actorflow.cluster.messages import UNREACHED, Here, Table
 from actorflow.cluster.process import CHIEF
-from actorflow.cluster.recruiter import UNREACHED
 from actorflow.errors import ActorflowError, CoordinatorLost, PeerRefused
 from actorflow.messages import Terminated
 

@@ -7,14 +7,11 @@ from typing import Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.cluster.messages import Enlist
+from actorflow.cluster.messages import UNREACHED, Enlist
 from actorflow.coord.messages import End
 from actorflow.coord.terms import of_run
-from actorflow.errors import ActorDied, ActorflowError, ChannelClosed, DeadlinePassed, PeerLost
+from actorflow.errors import ActorflowError
 from actorflow.messages import Terminated
-
-UNREACHED = (ActorDied, ChannelClosed, DeadlinePassed, PeerLost)
-"""How an ask ends when a process is not there, or not yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from actorflow.cluster.messages import (
     COORDINATOR,
     SHARD,
     STEWARD,
+    UNREACHED,
     WORKER,
     Dismiss,
     Enlist,
@@ -26,7 +27,7 @@ from actorflow.cluster.messages import (
     OpenShard,
 )
 from actorflow.cluster.process import Process
-from actorflow.cluster.recruiter import UNREACHED, Recruiter
+from actorflow.cluster.recruiter import Recruiter
 from actorflow.coord.consulting import enough
 from actorflow.coord.coordinator import Coordinator
 from actorflow.coord.meeting import ReadStats, ShardStats
