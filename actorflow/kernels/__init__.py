@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actorflow.kernels import (
     activation,
+    activation_float32,
     adaptive,
     arithmetic,
     arrange,
@@ -72,6 +73,7 @@ from actorflow.kernels import (
 
 __all__ = [
     "activation",
+    "activation_float32",
     "adaptive",
     "arithmetic",
     "arrange",

@@ -10,16 +10,15 @@ The rational functions were fitted here, by weighted least squares, to 3e-9 of t
 
 from __future__ import annotations
 
-from math import log, pi, sqrt
+from math import log, pi
 
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.kernels import activation, gamma
 from actorflow.kernels import erf as general
+from actorflow.kernels import gamma
 from actorflow.kernels.blockwise import blockwise
 from actorflow.kernels.polynomial import horner
-from actorflow.kernels.registry import kernel
 
 # erf(x)/x in x², up to |x| = 4, from where on the nearest float32 is 1
 _ERF = (
@@ -61,14 +60,6 @@ def erfc(x: Array) -> Array:
     sign = np.copysign(1.0, x)
     found *= sign
     found += 1 - sign
-    return found
-
-
-def gelu(x: Array, **_: bool) -> Array:
-    """x·Φ(x), within 1 ulp of float32."""
-    found = erfc(x * -sqrt(0.5))
-    found *= x
-    found *= 0.5
     return found
 
 
@@ -136,11 +127,3 @@ blockwise("erf", general.erf, general.cost, erf)
 blockwise("erfc", general.erfc, general.cost, erfc)
 blockwise("lgamma", gamma.lgamma, gamma.cost, lgamma)
 blockwise("digamma", gamma.digamma, gamma.cost, digamma)
-_by_erfc = blockwise("gelu", activation.gelu, activation.gelu_cost, gelu)
-_by_tanh = blockwise("gelu", activation.gelu, activation.gelu_cost)
-
-
-@kernel("gelu", only="numpy", cost=activation.gelu_cost)
-def gelu_of_numpy(x: Array, *, approximate: bool) -> Array:
-    """x·Φ(x), block by block; by tanh, which numpy has for float32, when it is to be approximate."""
-    return (_by_tanh if approximate else _by_erfc)(x, approximate=approximate)

@@ -12,11 +12,12 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.arguments import verb
 from actorflow.ops.elementwise import abs, pow
+from actorflow.ops.given import refused
 from actorflow.ops.logic import equal, where
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.reduce import mean
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, rank_of, refused, sliding
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, rank_of, sliding
 from actorflow.ops.source import ones_like, zeros_like
 from actorflow.spec import Spec, merge
 

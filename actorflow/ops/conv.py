@@ -14,8 +14,9 @@ from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import SPATIAL, conv_shape, conv_transpose_shape
+from actorflow.ops.given import refused
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import plain_padding, refused, sizes
+from actorflow.ops.sliding import plain_padding, sizes
 from actorflow.spec import Spec, merge
 from actorflow.windows import Padding
 

@@ -10,8 +10,9 @@ from typing import Any
 from actorflow.graph.builder import Tensor, as_tensors
 from actorflow.ops.arguments import verb
 from actorflow.ops.conv import conv, conv_transpose
+from actorflow.ops.given import refused
 from actorflow.ops.shape import reshape
-from actorflow.ops.sliding import Padding, Sizes, plain_padding, refused, sizes
+from actorflow.ops.sliding import Padding, Sizes, plain_padding, sizes
 from actorflow.spec import show
 
 

@@ -15,11 +15,11 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.ops.arguments import Whole, verb
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.facts import shape as shape_of
+from actorflow.ops.given import refused
 from actorflow.ops.indexing import gather
 from actorflow.ops.placing import placed
 from actorflow.ops.random import node_seed
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import refused
 from actorflow.spec import Spec, axis_of, show, spec
 
 

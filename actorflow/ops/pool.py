@@ -19,13 +19,14 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import flatten
 from actorflow.ops.broadcast import sum
 from actorflow.ops.facts import shape
+from actorflow.ops.given import refused
 from actorflow.ops.join import stack
 from actorflow.ops.padding import pad
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.scatter import put_along_axis
 from actorflow.ops.shape import reshape
-from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, refused, sizes, sliding
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, sizes, sliding
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, merge
 

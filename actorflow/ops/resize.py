@@ -13,8 +13,9 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import spatial
 from actorflow.ops.arguments import verb
+from actorflow.ops.given import refused
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import Sizes, rank_of, refused, sizes
+from actorflow.ops.sliding import Sizes, rank_of, sizes
 from actorflow.spec import Dim, Shape, Spec, merge, show
 
 METHODS = ("nearest", "linear", "cubic")

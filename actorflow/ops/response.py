@@ -9,11 +9,11 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import flatten
 from actorflow.ops.average import avg_pool
 from actorflow.ops.elementwise import multiply, pow, square
+from actorflow.ops.given import refused
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims, reshape_like
-from actorflow.ops.sliding import refused
 
 
 @verb

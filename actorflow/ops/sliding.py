@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor
 from actorflow.graph.node import Attr
 from actorflow.images import counts, image_axes
 from actorflow.ops.arguments import plain_integers, plain_pairs
+from actorflow.ops.given import refused
 from actorflow.spec import Shape
 
 Sizes = int | Sequence[int]
@@ -17,11 +17,6 @@ Sizes = int | Sequence[int]
 
 Padding = str | int | Sequence[Sequence[int]]
 """ "SAME", "VALID", a margin for every side, or (before, after) for each spatial axis."""
-
-
-def refused(message: str, hint: str | None = None) -> SpecError:
-    """Returns the error at the user's line."""
-    return SpecError(message, where=Where(defined_at=source_line()), hint=hint)
 
 
 ASKED_WITH = (
