@@ -24,12 +24,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.bookmark import Bookmark
+from actorflow.call_site import line_at
 from actorflow.clock import Clock, Entropy
 from actorflow.data.flow import Stream
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.stats import StageStats, Stats, together
 from actorflow.errors import InputError, ProgramError
-from actorflow.graph.builder import line_at
 from actorflow.users_code import users_code
 
 Feeds = Mapping[Any, Any]

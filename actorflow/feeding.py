@@ -29,6 +29,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.queue import Close, Fail
+from actorflow.call_site import source_line
 from actorflow.errors import (
     ActorflowError,
     ConfigError,
@@ -40,7 +41,6 @@ from actorflow.errors import (
     counted,
     said,
 )
-from actorflow.graph.builder import source_line
 from actorflow.graph.resource import AccumulatorDef, BarrierDef, QueueDef, ResourceDef
 from actorflow.inflow import ENDS, Elements, Inflow
 from actorflow.lookup import feed_port, fetch_port

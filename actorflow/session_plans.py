@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 from actorflow.actors.executor import Executor
 from actorflow.actors.partition import Partition
+from actorflow.call_site import users_frame
 from actorflow.errors import GrowingGraph, PlacementError
-from actorflow.graph.builder import users_frame
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.plan.fills import filled

@@ -7,9 +7,10 @@ from typing import Any
 
 from actorflow.actors.optimizer import OptimizerActor, check_descends
 from actorflow.arrays import is_floating
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor, name_scope, source_line
+from actorflow.graph.builder import Tensor, name_scope
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.ops.partitioned import PartitionedVariable, parts_of
 from actorflow.ops.state import Variable, check_variables, trainable_variables

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
 
+from actorflow.call_site import is_installed, is_users, line_at
 from actorflow.disk import is_full, no_room
 from actorflow.errors import ActorflowError, ProgramError, Where
-from actorflow.graph.builder import is_installed, is_users, line_at
 
 
 @contextmanager

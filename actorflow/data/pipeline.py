@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
+from actorflow.call_site import source_line
 from actorflow.data import settings
 from actorflow.data.batching import Batch, Bucket
 from actorflow.data.chain import Repeat
@@ -24,7 +25,6 @@ from actorflow.data.source import Source
 from actorflow.data.stacking import rows, stacked
 from actorflow.data.stage import Place
 from actorflow.errors import ActorflowError, ConfigError, InputError, Where
-from actorflow.graph.builder import source_line
 
 
 def _same(count: float) -> Length:

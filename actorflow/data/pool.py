@@ -16,13 +16,13 @@ from collections import deque
 from functools import partial
 from typing import Any
 
+from actorflow.call_site import line_at
 from actorflow.data.chance import Epochs
 from actorflow.data.child import Hello
 from actorflow.data.mapping import Failed
 from actorflow.data.names import MAIN, Name, is_finding, named
 from actorflow.data.process import Process
 from actorflow.errors import CannotTravel, ConfigError, DiskFull, InputError, StateError, Where
-from actorflow.graph.builder import line_at
 from actorflow.transport.codec import encode
 
 PER_CHILD = 2

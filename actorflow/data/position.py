@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from actorflow.call_site import source_line
 from actorflow.clock import Entropy
 from actorflow.data.plan import Stage, fingerprint
 from actorflow.data.source import Once, Source
 from actorflow.errors import InputError, Where
-from actorflow.graph.builder import source_line
 
 _VERSION = 1
 _ANEW = "read what can be read again, such as files, or fill the queue anew and open the pipeline without one"

@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec
 
+from actorflow.call_site import source_line
 from actorflow.data import (
     delimited,
     fixed,
@@ -27,7 +28,6 @@ from actorflow.data.several import concatenate, interleave, zip
 from actorflow.data.source import Source
 from actorflow.data.stats import StageStats, Stats
 from actorflow.errors import ActorflowError, Where
-from actorflow.graph.builder import source_line
 
 __all__ = [
     "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "concatenate", "csv",

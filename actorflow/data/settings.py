@@ -8,8 +8,8 @@ from inspect import iscoroutinefunction
 from numbers import Integral
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import ConfigError, Where
-from actorflow.graph.builder import source_line
 
 _LARGEST = 2**40 - 1
 

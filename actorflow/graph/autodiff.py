@@ -16,10 +16,11 @@ from itertools import pairwise
 from typing import Any
 
 from actorflow.arrays import is_differentiable, wide_dtype
+from actorflow.call_site import source_line
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.body import Body, elsewhere, is_around
-from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
+from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inner_reads import inner_read
 from actorflow.graph.inputs_graph import in_graph_of_inputs

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
+from actorflow.call_site import line_at, source_line
 from actorflow.errors import GradientError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use, fits, listed
-from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, line_at, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build
 from actorflow.graph.graph import current
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr

@@ -12,9 +12,9 @@ import sys
 import warnings
 from math import prod
 
+from actorflow.call_site import is_users, source_line, users_frame
 from actorflow.errors import DenseRows
 from actorflow.graph.body import root_of
-from actorflow.graph.builder import is_users, source_line, users_frame
 from actorflow.graph.graph import current
 from actorflow.spec import Shape, Spec, show
 

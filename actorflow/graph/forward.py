@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import check_source, fits, gradients, listed, name_of
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.slices import Gradient, IndexedSlices
 

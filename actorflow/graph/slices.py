@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from actorflow.arrays import DType
+from actorflow.call_site import source_line
 from actorflow.dtypes import common, refusal
 from actorflow.errors import SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.densified import tell, verb_of_the_user
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
 from actorflow.ops.arguments import number_or_none

@@ -12,8 +12,9 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.nn.cells import State, rows_of, zeros_of
 from actorflow.ops.arguments import number_or_none, verb

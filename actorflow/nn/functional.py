@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph, current
 from actorflow.ops.replacing import replaced
 from actorflow.ops.resource import check_fits, typed

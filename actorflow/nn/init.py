@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from actorflow.arrays import as_dtype
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.diagonal import diagonal
 from actorflow.ops.elementwise import add, multiply

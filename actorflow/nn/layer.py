@@ -9,9 +9,10 @@ from numbers import Real
 from typing import Any
 
 from actorflow.arrays import DType, as_dtype, is_floating, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.body import root_of
-from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, name_scope, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, name_scope
 from actorflow.graph.graph import current
 from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.images import is_channels_first, to_channels_last

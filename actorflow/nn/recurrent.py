@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.nn.cells import Cell, State, check_state, rows_of, stepped, zeros_of
 from actorflow.nn.stacking import Stacked

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from math import pi, sqrt
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.opdef import op
 from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import multiply_no_nan

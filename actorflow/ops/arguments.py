@@ -19,9 +19,10 @@ from sys import _getframe
 from typing import Any, ParamSpec, TypeVar
 
 from actorflow.arrays import as_array, as_dtype, is_floating
+from actorflow.call_site import is_users, source_line
 from actorflow.errors import ActorflowError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.builder import Tensor, is_users, source_line
+from actorflow.graph.builder import Tensor
 from actorflow.graph.inputs_graph import graph_for
 from actorflow.graph.operators import Operators
 from actorflow.other_names import keywords_of, unknown_argument

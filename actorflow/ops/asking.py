@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from actorflow.arrays import is_differentiable, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import GradientError, GraphError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use, fits, listed
-from actorflow.graph.builder import Tensor, as_tensor, build, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build
 from actorflow.graph.custom import NO_RULE_RETURN
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, Where
 from actorflow.graph.block import Block, in_order
-from actorflow.graph.builder import Tensor, build, source_line
+from actorflow.graph.builder import Tensor, build
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import image_axes

@@ -8,9 +8,10 @@ from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from actorflow.arrays import DType
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, Where
 from actorflow.graph.body import Body, as_spec
-from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op

@@ -6,8 +6,9 @@ counter answers them, at once. Within one step they happen in the order of the p
 
 from __future__ import annotations
 
+from actorflow.call_site import source_line
 from actorflow.errors import Where
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import current
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import CounterDef

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import BYTES, as_dtype
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb

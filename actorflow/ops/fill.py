@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import is_floating
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import number_or_none, verb

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor
 from actorflow.ops.arguments import plain_integers
 from actorflow.spec import Dim, Spec, spec
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import Array, as_dtype, converted, filled, listed, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr, Port
 from actorflow.graph.opdef import Effect

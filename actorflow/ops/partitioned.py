@@ -8,9 +8,10 @@ from math import prod
 from typing import Any, Self
 
 from actorflow.arrays import DType
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
-from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
+from actorflow.graph.builder import Tensor, as_tensor, name_scope
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.operators import OneArray

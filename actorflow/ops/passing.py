@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_dtype, is_differentiable, wide_dtype
+from actorflow.call_site import source_line
 from actorflow.dtypes import can_cast
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.graph.slices import Gradient, mapped

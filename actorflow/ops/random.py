@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_dtype, is_floating, limits
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, SpecRule, op

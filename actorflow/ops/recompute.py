@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
+from actorflow.call_site import source_line
 from actorflow.errors import GradientError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.body import Body, as_attr, as_spec
-from actorflow.graph.builder import Tensor, as_tensor, build, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build
 from actorflow.graph.graph import current
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr, NodeId, Port

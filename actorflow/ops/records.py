@@ -7,8 +7,9 @@ from math import prod
 from typing import Any
 
 from actorflow.arrays import BYTES, as_dtype, converted, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, build, source_line
+from actorflow.graph.builder import Tensor, build
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb

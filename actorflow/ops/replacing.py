@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 
 Owner = tuple[Graph, str]

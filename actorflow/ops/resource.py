@@ -7,9 +7,10 @@ from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from actorflow.arrays import DType, converted, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
-from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, build_one
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.graph.node import Attr

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import wide_dtype
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import GradientRule, SpecRule, op
 from actorflow.ops import array

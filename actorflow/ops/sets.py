@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_dtype, is_floating
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
 from actorflow.ops.arguments import verb

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_dtype, converted, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import Body
-from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op

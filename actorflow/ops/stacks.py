@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import name_of
+from actorflow.call_site import source_line
 from actorflow.errors import Where
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect

@@ -13,10 +13,11 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from actorflow.arrays import DType
+from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.body import Body, is_open, root_of
-from actorflow.graph.builder import Tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.node import Attr, Node, NodeId, Port

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from actorflow.arrays import DType
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.ops import given, list_rows, lists

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import DType, limits, name_of
+from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, SpecRule, op

@@ -24,8 +24,8 @@ from threading import get_ident
 from types import ModuleType
 from typing import Any, NoReturn
 
+from actorflow.call_site import is_users, line_at, users_frame
 from actorflow.errors import Escape
-from actorflow.graph.builder import is_users, line_at, users_frame
 from actorflow.sim.seam import MethodSeam, Seam, running
 
 _THREAD = "await asyncio.to_thread(f) or loop.run_in_executor(None, f): in a simulated run both call f inline"
