@@ -19,7 +19,6 @@ from actorflow.actors.rings import actor_of, blockers, open_rings
 from actorflow.actors.waits import Blocked
 
 if TYPE_CHECKING:
-    from actorflow.actors.carrier import Handling
     from actorflow.actors.turns import Turns
 
 
@@ -58,7 +57,8 @@ class Code(Waiter):
     reentrant = cancellable = False
 
     def __init__(self, name: str, step: Any = None, behind: Any = None) -> None:
-        super().__init__(name)
+        self.name = name  # without `super`: one is made for every call of a node
+        self.awaits: dict[Any, None] = {}
         self.step = step
         self.behind = behind
         self.number = 0
@@ -70,12 +70,14 @@ class Code(Waiter):
 
     def enter(self, context: Context) -> None:
         """Has what runs in a context be of this code."""
-        context.run(HANDLING.set, cast("Handling", (self, 0)))
+        handling: Any = (self, 0)
+        context.run(HANDLING.set, handling)
 
     def end(self) -> None:
         """It has ended."""
         self.number = 1
-        self.awaits.clear()
+        if self.awaits:
+            self.awaits.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,8 @@ class PerformerActor(Actor):
     def _begin(self, run: _Run) -> None:
         system = self.system
         context = system.dispatch.contexts.fresh()
-        code = Code(self.what, _step_of(run))
+        live = getattr(run.reply, "live", None)
+        code = Code(self.what, None if live is None else live.step)
         code.enter(context)
         try:
             found = context.run(self._perform, run.asked)
