@@ -114,10 +114,12 @@ class Session:
         "_starvation_s",
         "_step_ids",
         "_steps",
+        "_steps_waits",
         "_system",
         "_thread",
         "_threads",
         "_waiting",
+        "_watch",
         "deadline_s",
         "graph",
         "max_steps",
@@ -393,9 +395,21 @@ class Session:
                 await tick()  # of a handler in its first step nobody knows yet what it works on
                 step.parent = step_asking()
                 self._check_open()
-        return await self._run_step(plan, fed, step, waiter)
+            return await self._run_for(waiter, plan, fed, step)
+        return await self._run_step(plan, fed, step)
 
-    async def _run_step(self, plan: Plan, fed: Sequence[Any], step: Step, waiter: Any) -> list[Any]:
+    async def _run_for(self, waiter: Any, plan: Plan, fed: Sequence[Any], step: Step) -> list[Any]:
+        """Runs a step for which a handler waits, or code of the user, or a first value."""
+        edge = Await(waiter, step)
+        edge.begin()
+        try:
+            return await self._run_step(plan, fed, step, edge)
+        finally:
+            edge.end()
+
+    async def _run_step(
+        self, plan: Plan, fed: Sequence[Any], step: Step, edge: Await | None = None
+    ) -> list[Any]:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
@@ -404,10 +418,9 @@ class Session:
             plan: What it computes.
             fed: The values fed.
             step: The step.
-            waiter: Whose handler or code runs it, or the first value that it computes; None outside of those.
+            edge: Who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
         """
         step_id = step.id
-        edge = None
         if step.deadline_s is not None:
             step.waits = plan.partition.waits
             self._system.wheel.add(step.since + step.deadline_s, step)
@@ -415,11 +428,9 @@ class Session:
         if fills:
             self.producers.enter(fills)
         try:
-            if waiter is not None:
-                edge = Await(waiter, step)
-                edge.begin()
             if not step_id:
-                self._first[step] = plan, waiter
+                assert edge is not None
+                self._first[step] = plan, edge.waiter
                 self._admission.free(step)
                 self._executor.start(plan.partition, step, fed)
             elif self._admission.ask(step, None if step.parent is None else self._runner_of(step)):
@@ -440,8 +451,6 @@ class Session:
             if self._live.pop(step, None) is None:
                 self._waiting.pop(step, None)
                 self._first.pop(step, None)
-            if edge is not None:
-                edge.end()
             step.parent = step.ahead = None
             if begun := self._admission.end(step):
                 self._let_in(begun)
@@ -514,7 +523,7 @@ class Session:
         self._check_open()
         system = self._system
         step = Step(StepId(0), plan.fetches, system.create_future(), self.deadline_s, system.now())
-        (value,) = await self._run_step(plan, (), step, first)
+        (value,) = await self._run_for(first, plan, (), step)
         return value, step
 
     def _check_open(self) -> None:
