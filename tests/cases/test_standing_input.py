@@ -67,9 +67,6 @@ class Reader:
             assert re.search(told, dump_on_signal.report(), re.MULTILINE)
             reading.cancel()
             await asyncio.wait([reading])
-            async with asyncio.timeout(PATIENCE_S):
-                while self.session.dump().inputs:  # noqa: ASYNC110  a pipeline is closed by its own task
-                    await asyncio.sleep(0)
 
 
 async def by_hand(reader: Reader, given: Input) -> None:
