@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from actorflow import dump_on_signal
+from actorflow import dump_on_signal, standing_input
 from actorflow.actors import wheel
 from actorflow.actors.address import tick, waiter_here
 from actorflow.actors.carrier import HANDLING
@@ -34,7 +34,7 @@ from actorflow.errors import (
 )
 from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.firsts import FirstValues
-from actorflow.graph.builder import Tensor
+from actorflow.graph.builder import Tensor, users_line
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
@@ -558,7 +558,7 @@ class Session:
     # -- looking inside ----------------------------------------------------------------------------
 
     def dump(self) -> Dump:
-        """Returns the steps that run and what they wait for, and the actors of the system.
+        """Returns the steps that run, the input that somebody waits for, and the actors of the system.
 
         `str()` of it is a report; the fields are data.
         """
@@ -569,7 +569,8 @@ class Session:
             StepEntry(step.id, step.left, now - step.since, tuple(plan.partition.waits(step)))
             for step, plan in self._steps_waits.running()
         )
-        return Dump(steps, self.max_steps, len(self._waiting), self._system.dump())
+        inputs = standing_input.waits(self._loop, users_line)
+        return Dump(steps, self.max_steps, len(self._waiting), self._system.dump(), inputs)
 
     def kernel_seconds(self) -> dict[tuple[str, str], float]:
         """Returns what kernels take by what was measured, by node and device; for `CostModel.measured`.
