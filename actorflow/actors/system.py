@@ -430,6 +430,8 @@ class ActorSystem:
 
     async def _end_all(self) -> None:
         """Stops everything, the last spawned first; a cancellation waits until that is done."""
+        for cell in tuple(self.actors.values()):
+            cell.drop()
         while self._children:
             name, child = next(reversed(self._children.items()))
             child.end(None, restart=False)
