@@ -8,8 +8,8 @@
 choice is worth is decided by sums, so that a stall counts as long as it lasts, however rare it is. Beyond the
 usual time each second costs what workers would have computed meanwhile, m / usual(m); the rule waits until
 that is p times as much as the m - k that are missing are worth. With a patience p of 1 a stall costs twice
-what it must, at most, whether it lasts ten times as long as a round or a thousand times, and whether one had been
-seen before or not; p is more where the stalls that were seen are short enough to be worth the wait.
+what it must, at most, whether it lasts ten times as long as a round or a thousand times, and whether one had
+been seen before or not; p is more where the stalls that were seen are short enough to be worth the wait.
 
 What a larger n costs the shards is not in it: n is given.
 """
