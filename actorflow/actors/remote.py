@@ -6,12 +6,13 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from actorflow.actors.address import Address, actor_of, deadline, seen, tick, waiter_here
+from actorflow.actors.address import Address, deadline, seen, tick, waiter_here
 from actorflow.actors.ask import Ask
 from actorflow.actors.carrier import HANDLING
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
 from actorflow.actors.remaining import rest_of
+from actorflow.actors.rings import actor_of
 from actorflow.actors.serving import travelling
 from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorDied, CannotTravel, ChannelClosed
@@ -166,7 +167,7 @@ class RemoteRef(Ref):
         now = system.now()
         future = system.create_future()
         question = Ask(message, 0, future, self, waiter, now, limit_s)
-        system.accounts.issued += 1
+        system.accounts.sent += 1
         system.wheel.add(now + limit_s, question)
         if waiter is not None:
             actor_of(waiter).awaits[question] = None
