@@ -88,8 +88,11 @@ class Admission(Generic[S]):
         """A step begins that needs no place."""
         self.live[step] = step
 
-    def end(self, step: S) -> list[S]:
+    def end(self, step: S) -> Sequence[S]:
         """A step has ended, or waits no more; returns those that begin now, first come first served."""
+        if not self.lent and not self.waiting:  # nobody to think of: 0.5 µs of a step of 11
+            self.taken -= self.live.pop(step, step) is None
+            return ()
         if self.waiting.pop(step, step) is not step:
             return []
         lender = self.live.pop(step, step)

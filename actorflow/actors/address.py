@@ -285,6 +285,7 @@ class Address(Mailbox, Ref):
             try:
                 result = run(self.receive, message)
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+                inline.unanswered += 1
                 inline.renew()  # whether it was changed or not, failures are rare
                 future = system.create_future()
                 self.answer_raised(self._question(message, 0, deadline_s, None, future), error)
@@ -293,6 +294,7 @@ class Address(Mailbox, Ref):
                 finally:
                     del future  # as below
             except BaseException as error:
+                inline.unanswered += 1
                 self.crash(error)
                 raise
             if inline.context != inline.unchanged:
@@ -302,16 +304,14 @@ class Address(Mailbox, Ref):
                     self.push()
                 else:
                     self.idle = True
-                accounts = system.accounts
-                accounts.issued += 1
-                accounts.replied += 1
                 return result
+            inline.unanswered += 1
             coroutine = result
             future = system.create_future()
             question = self._question(message, 0, deadline_s, waiter, future)
         else:
             if self.closed:
-                system.accounts.issued += 1
+                system.accounts.sent += 1
                 system.accounts.failed += 1
                 raise self.died(message)
             nbytes = 0 if self.sizes[type(message)] is None else self._nbytes(message)
@@ -362,7 +362,7 @@ class Address(Mailbox, Ref):
         system = self.system
         now = system.now()
         question = Ask(message, nbytes, answer, self, waiter, now, limit_s)
-        system.accounts.issued += 1
+        system.accounts.sent += 1
         wheel = system.wheel  # Wheel.add, written out for a bucket that is there: -0.2 µs
         bucket = wheel.buckets.get(int((now + limit_s) / wheel.tick_s) + 1)
         if bucket is None:

@@ -10,6 +10,7 @@ from actorflow.errors import DeadlinePassed, InternalError
 
 if TYPE_CHECKING:
     from actorflow.actors.carrier import Handling
+    from actorflow.actors.inline import Inline
     from actorflow.actors.outbox import Target
 
 
@@ -18,12 +19,35 @@ class Accounts:
 
     INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is
     open. Late answers, those to an ask that has ended, are dropped and counted.
+
+    Args:
+        inline: Counts the asks that were answered inline, before they could wait for anything.
+
+    Attributes:
+        sent: All others.
+        answered: Those of them that were answered.
     """
 
-    __slots__ = ("cancelled", "failed", "issued", "late", "replied", "timed_out")
+    __slots__ = ("answered", "cancelled", "failed", "inline", "late", "sent", "timed_out")
 
-    def __init__(self) -> None:
-        self.issued = self.replied = self.failed = self.timed_out = self.cancelled = self.late = 0
+    def __init__(self, inline: Inline | None = None) -> None:
+        self.inline = inline
+        self.sent = self.answered = 0
+        self.failed = self.timed_out = self.cancelled = self.late = 0
+
+    @property
+    def issued(self) -> int:
+        """All asks."""
+        return self.sent + self._at_once
+
+    @property
+    def replied(self) -> int:
+        """Asks that were answered."""
+        return self.answered + self._at_once
+
+    @property
+    def _at_once(self) -> int:
+        return 0 if self.inline is None else self.inline.answered
 
     @property
     def open(self) -> int:
@@ -205,7 +229,7 @@ class Ask:
         if bucket is not None:
             del bucket[self]
             self.bucket = None
-        self.target.system.accounts.replied += 1
+        self.target.system.accounts.answered += 1
         future.set_result(value)
 
     def failed(self, error: BaseException) -> bool:

@@ -48,7 +48,6 @@ class Carrier:
 
     __slots__ = (
         "_cell",
-        "_closing",
         "_copy",
         "_coroutine",
         "_handling",
@@ -58,6 +57,7 @@ class Carrier:
         "_ready",
         "_yielded",
         "called_off",
+        "closing",
         "context",
         "result",
         "task",
@@ -72,7 +72,7 @@ class Carrier:
         self._yielded: Any = None
         self._job: Any = None
         self._handling: Handling | None = None
-        self._closing = False
+        self.closing = False
         self._ready = False
         self.called_off = False  # whether the handler was cancelled since nobody waits for its answer
         self.result: Any = None
@@ -96,8 +96,8 @@ class Carrier:
 
     @property
     def alive(self) -> bool:
-        """False once its task has ended or, cancelled while parked, is about to."""
-        return not (self._closing or self.task.done() or self.task.cancelling())
+        """False once its task has ended or is about to: it was told to, or cancelled while parked."""
+        return not (self.closing or self.task.cancelling())
 
     def begin(self, coroutine: Coroutine[Any, Any, Any], job: Any, handling: Handling) -> bool:
         """Runs the first step of a handler here and now.
@@ -170,7 +170,7 @@ class Carrier:
 
     def close(self) -> None:
         """Ends the task; no handler is suspended."""
-        self._closing = True
+        self.closing = True
         self._wake()
 
     def _first_step(self, coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
@@ -205,7 +205,7 @@ class Carrier:
             self._park = self._loop.create_future()
             if self._coroutine is not None:
                 await self._carry_one(cancelled)
-            if self._closing:
+            if self.closing:
                 return
 
     async def _carry_one(self, cancelled: bool) -> None:
@@ -226,6 +226,7 @@ class Carrier:
         except (Exception, CancelledError) as raised:  # noqa: BLE001  the supervisor decides
             error = raised
         except BaseException as raised:
+            self.closing = True
             self._finish(None, raised)
             raise
         try:
@@ -242,7 +243,7 @@ class Carrier:
         if self.task.cancelling():
             self._forgive()
         if isinstance(error, CancelledError):
-            self._closing = True  # whoever cancels all tasks of the loop waits for this one
+            self.closing = True  # whoever cancels all tasks of the loop waits for this one
         else:
             self.called_off = False  # the handler has ended all the same
         self._cell.finished(self, run, job, result, error)

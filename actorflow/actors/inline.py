@@ -27,22 +27,25 @@ class Inline:
     Attributes:
         left: See above; 0 asks `may_go_on`.
         limit: How many may run in a row; 0 for none ever.
+        budget_s: How long handlers may hold the loop.
         row: How many could have run since the loop last called the pump.
         held_s: How long handlers have held the loop since then, as far as was looked at.
         context: In which inline asks run; the pump may be in its own.
         unchanged: What `context` equals until a handler changes it.
+        unanswered: How many of those that ran were not answered by then, or not well.
         run: Runs a handler in it.
         size: Asks between two looks at the clock; each is looked at before and after where it is 1.
     """
 
     __slots__ = (
         "_at",
-        "_budget_s",
         "_careful",
         "_contexts",
         "_counts",
+        "_granted",
         "_now",
         "_run",
+        "budget_s",
         "context",
         "held_s",
         "left",
@@ -50,22 +53,30 @@ class Inline:
         "row",
         "run",
         "size",
+        "unanswered",
         "unchanged",
     )
 
     def __init__(self, now: Callable[[], float], budget_s: float, contexts: Contexts, limit: int) -> None:
         self._now = now
-        self._budget_s = budget_s
+        self.budget_s = budget_s
         self._contexts = contexts
         self._careful = 0
         self._at = 0.0
         self._counts = False
+        self._granted = 0
         self.left = 0
+        self.unanswered = 0
         self.limit = limit
         self.row = 0
         self.held_s = 0.0
         self.size = 1
         self.renew()
+
+    @property
+    def answered(self) -> int:
+        """How many asks were answered inline, by what is left of those that might run: -4 % of an ask."""
+        return self._granted - self.left - self.unanswered
 
     def renew(self) -> None:
         """Has handlers run in a fresh context: one has changed that of the others."""
@@ -82,20 +93,21 @@ class Inline:
             if self._counts:
                 took_s = at - self._at
                 self.held_s = held_s = self.held_s + took_s
-                if size < MOST or took_s + held_s >= self._budget_s:
+                if size < MOST or took_s + held_s >= self.budget_s:
                     size = self._measured(size, took_s)
             self._at = at
-        if self.row >= self.limit or self.held_s >= self._budget_s:
+        if self.row >= self.limit or self.held_s >= self.budget_s:
             self._counts = False  # until the next look none runs, and its time says nothing
             return False
         self._counts = True
+        self._granted += size
         self.left = size
         self.row += size
         return True
 
     def may_step(self) -> bool:
         """Tells whether a step may be pumped now; the pump measures it."""
-        return self.row < self.limit and self.held_s < self._budget_s
+        return self.row < self.limit and self.held_s < self.budget_s
 
     def timed(self, function: Callable[..., Any], *args: Any) -> Any:
         """Calls `function`, a handler or its first step, between two looks at the clock."""
@@ -113,8 +125,8 @@ class Inline:
         return self.timed(self._run, function, *args)
 
     def _measured(self, done: int, took_s: float) -> int:
-        left_s = self._budget_s - self.held_s
-        size, self._careful = budget.after(self.size, self._careful, done, took_s, left_s, self._budget_s)
+        left_s = self.budget_s - self.held_s
+        size, self._careful = budget.after(self.size, self._careful, done, took_s, left_s, self.budget_s)
         self.size = size
         self.run = self._run if size > 1 else self._run_timed
         return size

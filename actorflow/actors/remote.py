@@ -166,7 +166,7 @@ class RemoteRef(Ref):
         now = system.now()
         future = system.create_future()
         question = Ask(message, 0, future, self, waiter, now, limit_s)
-        system.accounts.issued += 1
+        system.accounts.sent += 1
         system.wheel.add(now + limit_s, question)
         if waiter is not None:
             actor_of(waiter).awaits[question] = None

@@ -364,6 +364,7 @@ class ActorSystem:
         # in debug mode none is inline, so that every ask meets the check of its loop
         limit = INLINE_ASKS if plain and not self.loop.get_debug() else 0
         self.inline = self.dispatch.inline = Inline(self.now, self._budget_s, self.dispatch.contexts, limit)
+        self.accounts.inline = self.inline
         self.wheel = Wheel(self.loop, self.clock, self.dispatch.contexts.fresh())
         self.create_future = self.loop.create_future
         self._body = asyncio.current_task()

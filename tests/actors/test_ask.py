@@ -41,7 +41,7 @@ class AskMachine(RuleBasedStateMachine):
     @rule()
     def issue(self) -> None:
         ask = Ask("question", 0, self.loop.create_future(), self.target, None, 0.0, 1.0)
-        self.accounts.issued += 1
+        self.accounts.sent += 1
         self.wheel.add(1.0, ask)
         self.asks.append(ask)
 
@@ -118,7 +118,7 @@ TestAskMachine = AskMachine.TestCase
 
 def test_open_asks_are_an_internal_error_with_the_books_in_it() -> None:
     books = Accounts()
-    books.issued, books.replied, books.late = 3, 2, 1
+    books.sent, books.answered, books.late = 3, 2, 1
 
     with pytest.raises(InternalError) as caught:
         books.check()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors
+from actorflow import errors, sim
 from actorflow.actors.locks import Owner
 from actorflow.actors.register import Source
 from actorflow.actors.variable import Publish, TakeLock
@@ -112,7 +112,13 @@ def test_an_element_whose_step_ends_in_the_line_for_its_block_comes_back(end: st
         session.resources.tell("b", Publish(owner))
         return before, held, await m.state(session), await m.left(session)
 
-    before, held, after, left = run(m.graph, body)
+    async def main() -> Any:
+        async with af.Session(m.graph) as session:
+            return await body(session)
+
+    before, held, after, left = sim.run(
+        main
+    ).result  # in virtual time: the element is out before the deadline
 
     assert (held, left) == (0, [1])
     assert before == after == [0, 0, 1, 1]

@@ -284,7 +284,7 @@ def test_nothing_is_spawned_before_or_after() -> None:
 
 def test_an_unbalanced_book_is_an_internal_error_on_leaving() -> None:
     async def body(system: ActorSystem) -> None:
-        system.accounts.issued += 1
+        system.accounts.sent += 1
 
     with pytest.raises((InternalError, AssertionError)) as caught:
         play(body)

@@ -134,7 +134,7 @@ def test_the_law_finds_an_ask_that_is_answered_twice(monkeypatch: pytest.MonkeyP
     """A late answer is booked as one, though the ask has ended by a cancellation."""
 
     def late(self: Ask) -> None:
-        self.target.system.accounts.replied += 1
+        self.target.system.accounts.answered += 1
         if not self.ended:
             self.cancel()
 
