@@ -84,6 +84,21 @@ class Admission(Generic[S]):
             return False
         return True
 
+    def ahead(self, step: S) -> list[list[S]]:
+        """Returns groups of steps: once one has ended there is a place, for `step` or who is before it."""
+        within = self.waiting.get(step)
+        groups = [self._with_lent(each) for each, place in self.live.items() if place is None]
+        if within is not None and within in self.lent:
+            groups.append(self._with_lent(self.lent[within]))
+        return groups
+
+    def _with_lent(self, step: S) -> list[S]:
+        """Returns a step, who has its place, and so on."""
+        found = [step]
+        while found[-1] in self.lent:
+            found.append(self.lent[found[-1]])
+        return found
+
     def free(self, step: S) -> None:
         """A step begins that needs no place."""
         self.live[step] = step

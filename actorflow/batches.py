@@ -6,6 +6,7 @@ errors reach the caller as they are, those of the program's own code as a Progra
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import (
     AsyncGenerator,
@@ -23,6 +24,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from actorflow import standing_input
 from actorflow.bookmark import Bookmark
 from actorflow.clock import Clock, Entropy
 from actorflow.data.flow import Stream
@@ -30,6 +32,7 @@ from actorflow.data.pipeline import Pipeline
 from actorflow.data.stats import StageStats, Stats, together
 from actorflow.errors import InputError, ProgramError
 from actorflow.graph.builder import line_at
+from actorflow.standing_input import InputEntry
 from actorflow.users_code import users_code
 
 Feeds = Mapping[Any, Any]
@@ -123,6 +126,7 @@ class Batches:
         name: What errors call it.
         clock: Tells how long it takes.
         at: Where to begin: that many were taken before.
+        made: The function that gave it, for reports; None where it is not known.
 
     Attributes:
         size: How many there are in the whole epoch; None where nobody knows.
@@ -133,7 +137,14 @@ class Batches:
         ProgramError: it is nothing to iterate over, or cannot go on there.
     """
 
-    def __init__(self, source: Any, name: str, clock: Clock, at: Bookmark) -> None:
+    def __init__(
+        self,
+        source: Any,
+        name: str,
+        clock: Clock,
+        at: Bookmark,
+        made: Callable[[int], Any] | None = None,
+    ) -> None:
         if not isinstance(source, Iterable | AsyncIterable):
             message = f"{name} must return an iterable of feeds, got {source!r:.60}"
             raise ProgramError(message)
@@ -149,8 +160,18 @@ class Batches:
         self._awaits = isinstance(source, AsyncIterable)
         self._iterator: Any = None
         self._unfixed: InputError | None = None
+        self._made = made
+        self._since: float | None = None  # since when somebody waits
+
+    def stands(self) -> InputEntry | None:
+        """Returns for which batch somebody waits; None where nobody does, or a stream says so itself."""
+        if self._since is None or self._stream is not None:
+            return None
+        what = described(self._made or type(self._source), self._source)
+        return InputEntry(f"batch {self.taken} of {self._name}, of {what}", self._clock.now() - self._since)
 
     async def __aenter__(self) -> Self:
+        standing_input.opened(self, asyncio.get_running_loop())
         with self._waiting():
             if isinstance(self._source, Pipeline | Stream):
                 await self._enter(self._source)
@@ -165,6 +186,7 @@ class Batches:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        standing_input.closed(self)
         with self._waiting():
             if self._stream is not None:
                 if self._ours:
@@ -179,11 +201,12 @@ class Batches:
             InputError: the pipeline failed at an element.
             ProgramError: the program's own code failed, or what it gave is no batch.
         """
-        began = self._clock.now()
+        began = self._since = self._clock.now()
         try:
             feeds = await self._next()
         finally:
             self.waited_s += self._clock.now() - began
+            self._since = None
         if feeds is _END:
             return None
         if not isinstance(feeds, Mapping):
@@ -306,7 +329,7 @@ def described(batches: Callable[[int], Any], source: Any = None) -> str:
         source: What it returned; None before it has.
     """
     if isinstance(source, Pipeline):
-        return f"{_named(source)} at {source.line}"
+        return source.told()
     for kind, at in (("async generator", "ag"), ("generator", "gi")):
         frame, code = getattr(source, f"{at}_frame", None), getattr(source, f"{at}_code", None)
         if code is not None:
@@ -321,11 +344,6 @@ def described(batches: Callable[[int], Any], source: Any = None) -> str:
     name = getattr(function, "__qualname__", type(function).__name__)
     gave = "" if source is None else f"the {type(source).__name__} of "
     return f"{gave}function '{name}'{line}"
-
-
-def _named(pipeline: Pipeline) -> str:
-    """Returns a pipeline as a sentence names it."""
-    return repr(pipeline).strip("<>").replace("Pipeline", "pipeline", 1)
 
 
 def _size(source: Any) -> int | None:

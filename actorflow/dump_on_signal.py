@@ -55,7 +55,8 @@ def _read(what: Any, at_least_s: float) -> str:
     try:
         dump = what.dump()
         system = getattr(dump, "system", None)
-        waits = [*getattr(dump, "steps", ()), *getattr(dump, "waits", ()), *getattr(system, "waits", ())]
+        told_by = (dump, "steps"), (dump, "inputs"), (dump, "waits"), (system, "waits")
+        waits = [wait for part, name in told_by for wait in getattr(part, name, ())]
         if at_least_s and not any(wait.age_s >= at_least_s for wait in waits):
             return ""
         return str(dump)

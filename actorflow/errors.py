@@ -245,7 +245,10 @@ class OutOfRange(StateError):
 
 
 class QueueStarved(StateError):
-    """A step waits at a queue, barrier or accumulator, and for long nobody was there who could fill it."""
+    """A step waits at a queue, barrier or accumulator, and for long nobody was there who could fill it.
+
+    Or it waits for admission behind steps that wait at such, and none of them could ever go on.
+    """
 
 
 class StepAborted(ActorflowError):

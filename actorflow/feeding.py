@@ -23,11 +23,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from numbers import Integral
 from types import TracebackType
 from typing import Any, Self
 
+from actorflow.actors.address import waiter_here
+from actorflow.actors.nesting import Code, step_here
 from actorflow.actors.queue import Close, Fail
 from actorflow.errors import (
     ActorflowError,
@@ -205,17 +208,24 @@ class Feeder:
                 raise QueueClosed(message, hint="add all that fills a queue before the first of it can end")
         for name in queues:
             self._filling[name] = self._filling.get(name, 0) + 1
-        self.session.producers.enter(fills)
-        task = asyncio.get_running_loop().create_task(work(), name=f"fills {_named(queues)}")
+        code = Code(f"what fills {_named(queues)}", step_here(), waiter_here())
+        context = copy_context()
+        code.enter(context)
+        if inflow is not None:  # a runner fills by its steps alone
+            self.session.producers.enter(fills)
+            self.session.feeding[code] = fills
+        task = asyncio.get_running_loop().create_task(work(), name=f"fills {_named(queues)}", context=context)
         self._tasks[task] = queues
-        task.add_done_callback(partial(self._ended, fills, inflow))
+        task.add_done_callback(partial(self._ended, fills, inflow, code))
 
     def _queues(self, fills: tuple[str, ...]) -> tuple[str, ...]:
         """Those that are queues: what ends with what fills it."""
         resources = self.session.graph.resources
         return tuple(name for name in fills if isinstance(resources[name], QueueDef))
 
-    def _ended(self, fills: tuple[str, ...], inflow: Inflow | None, task: asyncio.Task[None]) -> None:
+    def _ended(
+        self, fills: tuple[str, ...], inflow: Inflow | None, code: Code, task: asyncio.Task[None]
+    ) -> None:
         """A task has ended: its queues hear of it. Never waits, so that it may be a callback."""
         queues = self._tasks.pop(task)
         if inflow is not None:
@@ -224,7 +234,10 @@ class Feeder:
             error: BaseException | None = self._stopped_by(queues)
         else:
             error = self._failed_by(task.exception())
-        self.session.producers.leave(fills, error)
+        code.end()
+        if inflow is not None:
+            del self.session.feeding[code]
+            self.session.producers.leave(fills, error)
         for name in queues:
             if not self._filling[name]:
                 continue

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from actorflow.actors.caller import Caller
+from actorflow.actors.nesting import awaiting
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import First, Resources
 from actorflow.actors.step import Step
@@ -44,7 +45,7 @@ class FirstValues:
         self,
         graph: Graph,
         resources: Resources,
-        compute: Callable[[Port], Awaitable[tuple[Array, Step]]],
+        compute: Callable[[Port, First], Awaitable[tuple[Array, Step]]],
         create_future: Callable[[], Future[Any]],
     ) -> None:
         self._graph = graph
@@ -52,7 +53,11 @@ class FirstValues:
         self._compute = compute
         self._create_future = create_future
 
-    async def give_within(self, names: Iterable[str], deadline_s: float | None) -> None:
+    def of(self, names: Iterable[str]) -> list[First]:
+        """Returns what is known of the first values of variables."""
+        return [self._resources.first(name) for name in names]
+
+    async def give_within(self, names: Iterable[str], deadline_s: float | None, waiter: Any = None) -> None:
         """Gives each variable its first value, if it has one, within a deadline.
 
         Raises:
@@ -60,7 +65,7 @@ class FirstValues:
         """
         try:
             async with asyncio.timeout(deadline_s):
-                await self.give(names)
+                await self.give(names, waiter)
         except TimeoutError:
             left = ", ".join(repr(n) for n in sorted(names) if not self._resources.first(n).done)
             message = (
@@ -69,8 +74,16 @@ class FirstValues:
             )
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
 
-    async def give(self, names: Iterable[str]) -> None:
-        """Gives each variable its first value, if it has one: once, whoever asks first."""
+    async def give(self, names: Iterable[str], waiter: Any = None) -> None:
+        """Gives each variable its first value, if it has one: once, whoever asks first.
+
+        Args:
+            names: The variables.
+            waiter: Whose handler or code waits for that, or the first value that needs it.
+
+        Raises:
+            AskCycle: a first value needs itself.
+        """
         for name in sorted(names):
             resource = self._graph.resources[name]
             if not isinstance(resource, VariableDef) or resource.initial is None:
@@ -78,12 +91,14 @@ class FirstValues:
             first = self._resources.first(name)
             while not first.done:
                 if first.running is not None:
-                    await asyncio.shield(first.running)
+                    with awaiting(waiter, first):
+                        await asyncio.shield(first.running)
                     continue
                 first.running = self._create_future()
                 ended = asyncio.shield(first.running)  # before others wait for it: they go on behind this one
                 try:
-                    value, step = await self._compute(resource.initial)
+                    with awaiting(waiter, first):
+                        value, step = await self._compute(resource.initial, first)
                 except BaseException:
                     _ended(first)
                     raise

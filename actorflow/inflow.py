@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -17,7 +18,7 @@ from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
-from actorflow import arrays
+from actorflow import arrays, standing_input
 from actorflow.actors.queue import Enqueue, EnqueueMany
 from actorflow.cancelling import FAILURES, is_cancellation
 from actorflow.errors import (
@@ -35,6 +36,7 @@ from actorflow.graph.builder import Tensor
 from actorflow.lookup import fitting
 from actorflow.session import Session
 from actorflow.spec import Spec
+from actorflow.standing_input import InputEntry
 
 ENDS = (OutOfRange, QueueClosed)
 """What says that there is no more to take, or nowhere to put it."""
@@ -69,6 +71,9 @@ class Inflow:
         self._batch = batch
         self._where = Where(defined_at=line)
         self._told = f"what feeds queue {queue.name!r}"
+        self._line = line
+        self._since: float | None = None  # since when it waits for an element
+        self._now: Callable[[], float] = float
         given: Any = elements
         if isinstance(given, str | bytes | Mapping | Tensor) or not isinstance(
             given, Iterable | AsyncIterable
@@ -83,6 +88,13 @@ class Inflow:
         state = ", ended" if self.ended else ""
         return f"<Inflow of queue {self._queue.name!r}, {self.elements} elements{state}>"
 
+    def stands(self) -> InputEntry | None:
+        """Returns for which element it waits; None where it does not."""
+        if self._since is None:
+            return None
+        what = f"element {self.elements} of {self._told}, at {self._line}"
+        return InputEntry(what, self._now() - self._since)
+
     async def pour(self, session: Session) -> None:
         """Puts elements in, `batch` at a time, until they end or the queue is closed.
 
@@ -96,9 +108,13 @@ class Inflow:
         except ENDS:
             return
         take = iterator.__anext__ if isinstance(source, AsyncIterable) else partial(_next, iterator)
+        now = self._now = session.producers.now
+        standing_input.opened(self, asyncio.get_running_loop())
         try:
             while True:
+                self._since = now()
                 rows, end = await self._chunk(take)
+                self._since = None
                 for body in self._bodies(rows):
                     count = len(rows) if type(body) is EnqueueMany else 1
                     await self._put(session, body, count)
@@ -118,6 +134,7 @@ class Inflow:
         except ENDS:
             return
         finally:
+            standing_input.closed(self)
             await self._close(iterator)
 
     async def _close(self, iterator: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actorflow.actors import dump
+from actorflow.standing_input import InputEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,20 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A session at one moment."""
+    """A session at one moment.
+
+    Attributes:
+        inputs: The input for which somebody waits on its event loop: which element, of what, with its line.
+    """
 
     steps: tuple[StepEntry, ...]
     max_steps: int
     waiting_for_admission: int
     system: dump.Dump
+    inputs: tuple[InputEntry, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{len(self.steps)}/{self.max_steps} steps, {self.waiting_for_admission} wait for admission"]
         lines += [f"  {step}" for step in self.steps]
+        lines += [f"  {entry}" for entry in self.inputs]
         return "\n".join([*lines, str(self.system)])

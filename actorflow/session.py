@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from actorflow import dump_on_signal
+from actorflow import dump_on_signal, standing_input
 from actorflow.actors import wheel
 from actorflow.actors.address import tick, waiter_here
+from actorflow.actors.carrier import HANDLING
 from actorflow.actors.executor import Executor
-from actorflow.actors.nesting import WITHIN, step_asking, step_here
+from actorflow.actors.nesting import Await, Code, Group, step_asking
 from actorflow.actors.register import Source
-from actorflow.actors.resources import Resources
-from actorflow.actors.starvation import Producers, Waits
+from actorflow.actors.resources import First, Resources
+from actorflow.actors.rings import open_rings
+from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
-from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
-from actorflow.admission import Admission, check_depth
+from actorflow.admission import Admission
+from actorflow.admission_watch import AdmissionWatch
 from actorflow.affinity import Affinity, affinity_here
 from actorflow.blocking import BlockingSession
 from actorflow.errors import (
@@ -33,7 +34,7 @@ from actorflow.errors import (
 )
 from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.firsts import FirstValues
-from actorflow.graph.builder import Tensor
+from actorflow.graph.builder import Tensor, users_line
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
@@ -46,6 +47,7 @@ from actorflow.plan.place import Placer
 from actorflow.plan.place import checked as checked_placement
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.session_plans import Plan, Plans
+from actorflow.session_waits import StepsWaits, runner_of, step_around
 from actorflow.tag import StepId
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
@@ -87,40 +89,14 @@ class Session:
             placement that cannot be.
     """
 
-    __slots__ = (  # more than the 30 that share keys: as entries of a dict they cost a step 0.8 µs
-        "__weakref__",
-        "_admission",
-        "_affinity",
-        "_blocking",
-        "_closing",
-        "_device_names",
-        "_devices",
-        "_executor",
-        "_failed",
-        "_first",
-        "_firsts",
-        "_in_block",
-        "_live",
-        "_loop",
-        "_max_messages",
-        "_messages",
-        "_open",
-        "_own_system",
-        "_peak",
-        "_plans",
-        "_resources",
-        "_starvation_s",
-        "_step_ids",
-        "_steps",
-        "_system",
-        "_thread",
-        "_threads",
-        "_waiting",
-        "deadline_s",
-        "graph",
-        "max_steps",
-        "producers",
-    )
+    # More than the 30 attributes that share keys: as entries of a dict they cost a step 0.8 µs.
+    __slots__ = (
+        "__weakref__", "_admission", "_affinity", "_blocking", "_closing", "_device_names", "_devices",
+        "_executor", "_failed", "_first", "_firsts", "_in_block", "_live", "_loop", "_max_messages",
+        "_messages", "_open", "_own_system", "_peak", "_plans", "_resources", "_starvation_s",
+        "_step_ids", "_steps", "_steps_waits", "_system", "_thread", "_threads", "_waiting", "_watch",
+        "deadline_s", "graph", "max_steps", "producers",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -162,8 +138,9 @@ class Session:
         self._step_ids = itertools.count(1)
         self._admission: Admission[Step] = Admission(self.max_steps)
         self._live: dict[Step, Plan] = {}
-        self._first: dict[Step, Plan] = {}  # initialising steps
+        self._first: dict[Step, tuple[Plan, First]] = {}  # those that compute first values
         self._waiting: dict[Step, tuple[Plan, Sequence[Any]]] = {}
+        self._steps_waits = StepsWaits(self._live, self._first, self._waiting)
         self._peak = self._steps = self._failed = self._messages = 0
 
     def __repr__(self) -> str:
@@ -209,7 +186,8 @@ class Session:
         self._affinity = affinity_here("the session")
         self._thread = self._affinity.thread
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
-        self.producers = Producers(system.now, self._seen, self.max_steps)
+        self.producers = Producers(system.now, self._steps_waits.seen, self.max_steps)
+        self._steps_waits.open(self.producers, self.max_steps)
         self._executor = Executor(
             self.graph,
             system,
@@ -219,6 +197,14 @@ class Session:
             max_messages=self._max_messages,
             producers=self.producers,
             starvation_s=self._starvation_s,
+        )
+        self._watch = AdmissionWatch(
+            self._starvation_s,
+            system.now,
+            system.wheel.after,
+            lambda: self._steps_waits.standing((self._steps, self._failed)),
+            lambda: bool(self._waiting),
+            self._steps_waits.refuse,
         )
         self._devices = self._executor.devices
         self._resources = self._executor.resources
@@ -366,26 +352,45 @@ class Session:
         step_id = StepId(next(self._step_ids))  # ORDER: in that of calls, however long these wait
         if plan.resets != self._resources.resets:
             plan = self._plan(*plan.key)
+        waiter = None if HANDLING.get() is None else waiter_here()
         while plan.uninitialised:
-            with self.producers.counting(plan.fills):
-                await self._firsts.give_within(plan.uninitialised, deadline_s)
+            with self._steps_waits.unready(plan.fills, self._firsts.of(plan.uninitialised)):
+                await self._firsts.give_within(plan.uninitialised, deadline_s, waiter)
             plan.uninitialised = frozenset()
             self._check_open()
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
         step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
-        if WITHIN.get() is not None:
-            step.parent = self._within()
-        if step.parent is None and self._admission.taken >= self.max_steps and waiter_here() is not None:
-            await tick()  # of a handler in its first step nobody knows yet what it works on
-            step.parent = step_asking(self._system)
-            self._check_open()
+        if waiter is not None:
+            step.parent = step_around(self._admission.live)
+            if step.parent is None and self._admission.taken >= self.max_steps:
+                await tick()  # of a handler in its first step nobody knows yet what it works on
+                step.parent = step_asking()
+                self._check_open()
+            return await self._run_for(waiter, plan, fed, step)
         return await self._run_step(plan, fed, step)
 
-    async def _run_step(self, plan: Plan, fed: Sequence[Any], step: Step) -> list[Any]:
+    async def _run_for(self, waiter: Any, plan: Plan, fed: Sequence[Any], step: Step) -> list[Any]:
+        """Runs a step for which a handler waits, or code of the user, or a first value."""
+        edge = Await(waiter, step)
+        edge.begin()
+        try:
+            return await self._run_step(plan, fed, step, edge)
+        finally:
+            edge.end()
+
+    async def _run_step(
+        self, plan: Plan, fed: Sequence[Any], step: Step, edge: Await | None = None
+    ) -> list[Any]:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
+
+        Args:
+            plan: What it computes.
+            fed: The values fed.
+            step: The step.
+            edge: Who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
         """
         step_id = step.id
         if step.deadline_s is not None:
@@ -396,13 +401,16 @@ class Session:
             self.producers.enter(fills)
         try:
             if not step_id:
-                self._first[step] = plan
+                assert edge is not None
+                self._first[step] = plan, edge.waiter
                 self._admission.free(step)
                 self._executor.start(plan.partition, step, fed)
-            elif self._admission.ask(step, None if step.parent is None else self._runner_of(step)):
+            elif self._admission.ask(
+                step, None if step.parent is None else runner_of(step, self._admission.live)
+            ):
                 self._begin(step, plan, fed)
             else:
-                self._waiting[step] = (plan, fed)
+                self._wait_for_admission(step, plan, fed, edge)
             values = await step.future
         except BaseException as error:
             self._failed += bool(step_id)
@@ -417,7 +425,7 @@ class Session:
             if self._live.pop(step, None) is None:
                 self._waiting.pop(step, None)
                 self._first.pop(step, None)
-            step.parent = None
+            step.parent = step.ahead = None
             if begun := self._admission.end(step):
                 self._let_in(begun)
             if fills:
@@ -427,47 +435,28 @@ class Session:
         self._messages += plan.tokens
         return values[: -plan.hidden] if plan.hidden else values
 
+    def _wait_for_admission(self, step: Step, plan: Plan, fed: Sequence[Any], edge: Await | None) -> None:
+        """Has a step wait; raises AskCycle where all that run wait for whoever runs it, by `edge`."""
+        self._waiting[step] = (plan, fed)
+        name = f"admission of {step.name}"
+        step.ahead = lambda: [Group(name, tuple(steps)) for steps in self._admission.ahead(step)]
+        self._watch.begin()
+        if edge is not None:
+            open_rings(edge)
+
     def _begin(self, step: Step, plan: Plan, fed: Sequence[Any]) -> None:
         self._live[step] = plan
         if len(self._live) > self._peak:
             self._peak = len(self._live)
         self._executor.start(plan.partition, step, fed)
 
-    def _seen(self, waits: Waits) -> tuple[list[Running], Counter[str]]:
-        """Returns what `actors.stuck` wants to know of the steps; those that give first values may go on."""
-        now = self._system.now()
-        seen = [Running(plan.fills, step.parked(waits, now), step.holds) for step, plan in self._live.items()]
-        seen += [Running(plan.fills, None, step.holds) for step, plan in self._first.items()]
-        return seen, Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
-
     def _let_in(self, steps: Sequence[Step]) -> None:
         """Begins steps that have waited; one that was cancelled meanwhile gives its place back itself."""
         for step in steps:
             plan, fed = self._waiting.pop(step)
+            step.ahead = None
             if not step.future.done():
                 self._begin(step, plan, fed)
-
-    def _within(self) -> Step | None:
-        """Returns the step whose code runs one here, if it still runs.
-
-        Raises:
-            AskCycle: steps of this session would be nested too deep.
-        """
-        parent = step_here()
-        ring, step = [], parent
-        while step is not None:
-            if step in self._admission.live:
-                ring.append(step)
-            step = step.parent
-        check_depth([step.id for step in ring])
-        return parent if isinstance(parent, Step) else None
-
-    def _runner_of(self, step: Step) -> Step | None:
-        """Returns the step of this session, the nearest, whose code runs this one."""
-        runner = step.parent
-        while runner is not None and runner not in self._admission.live:
-            runner = runner.parent
-        return runner
 
     # -- plans and state ---------------------------------------------------------------------------
 
@@ -476,16 +465,17 @@ class Session:
         self._check_open()
         return self._plans.planned(self._executor, ports, keys)
 
-    async def _first_value(self, initial: Port) -> tuple[Any, Step]:
+    async def _first_value(self, initial: Port, first: First) -> tuple[Any, Step]:
         """Computes the first value of a variable, in a step of its own; returns that as well."""
         plan = self._plan((initial,), ())
         if plan.uninitialised:
-            await self._firsts.give(plan.uninitialised)
+            with self._steps_waits.unready((*plan.fills, first.name), self._firsts.of(plan.uninitialised)):
+                await self._firsts.give(plan.uninitialised, first)
             plan.uninitialised = frozenset()
         self._check_open()
         system = self._system
         step = Step(StepId(0), plan.fetches, system.create_future(), self.deadline_s, system.now())
-        (value,) = await self._run_step(plan, (), step)
+        (value,) = await self._run_for(first, plan, (), step)
         return value, step
 
     def _check_open(self) -> None:
@@ -502,6 +492,11 @@ class Session:
             self._affinity.check()
 
     @property
+    def feeding(self) -> dict[Code, Sequence[str]]:
+        """What feeds queues beside the steps, and which."""
+        return self._steps_waits.feeding
+
+    @property
     def is_open(self) -> bool:
         """Whether it runs steps."""
         return self._open
@@ -515,7 +510,7 @@ class Session:
     # -- looking inside ----------------------------------------------------------------------------
 
     def dump(self) -> Dump:
-        """Returns the steps that run and what they wait for, and the actors of the system.
+        """Returns the steps that run, the input that somebody waits for, and the actors of the system.
 
         `str()` of it is a report; the fields are data.
         """
@@ -524,9 +519,10 @@ class Session:
         now = self._system.clock.now()
         steps = tuple(
             StepEntry(step.id, step.left, now - step.since, tuple(plan.partition.waits(step)))
-            for step, plan in (*self._live.items(), *self._first.items())
+            for step, plan in self._steps_waits.running()
         )
-        return Dump(steps, self.max_steps, len(self._waiting), self._system.dump())
+        inputs = standing_input.waits(self._loop, users_line)
+        return Dump(steps, self.max_steps, len(self._waiting), self._system.dump(), inputs)
 
     def kernel_seconds(self) -> dict[tuple[str, str], float]:
         """Returns what kernels take by what was measured, by node and device; for `CostModel.measured`.

@@ -15,15 +15,18 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from actorflow.actors.nesting import step_here
+from actorflow.actors.address import waiter_here
+from actorflow.actors.nesting import Group, Waiter, awaiting, step_here
 from actorflow.actors.part_step import PartStep
 from actorflow.actors.runner import Reach
 from actorflow.actors.step_messages import Close, Process
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.waits import Blocked
 from actorflow.admission import check_depth
 from actorflow.errors import (
     ActorflowError,
@@ -53,6 +56,23 @@ from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
 
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
 _OPEN = "async with SpreadSession(...) as session: ..."
+
+
+class _Line:
+    """What a step waits for that is to be admitted: a node of the wait-for graph.
+
+    Args:
+        name: What reports call it.
+        ahead: Gives the groups of steps of which one must end before.
+    """
+
+    def __init__(self, name: str, ahead: Callable[[], Sequence[Sequence[SpreadStep]]]) -> None:
+        self.name = name
+        self._ahead = ahead
+
+    def blocked(self) -> Blocked[Any]:
+        """Returns what it waits for: the end of one group."""
+        return Blocked((), tuple(Group(self.name, tuple(steps)) for steps in self._ahead()))
 
 
 class SpreadSession:
@@ -258,14 +278,15 @@ class SpreadSession:
 
     async def _step(self, key: Key, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step, once its plan is prepared, its variables have values, and there is room."""
-        runner, ticket = self._runner(), object()
+        waiter, runner, ticket = waiter_here(), self._runner(), object()
         try:
             with self._plans.wanting(key):
-                plan, step = await self._begun(key, values, deadline_s, runner, ticket)
+                plan, step = await self._begun(key, values, deadline_s, waiter, runner, ticket)
             if step is None:
                 return []
             try:
-                found = await self._steps.ended(step)
+                with awaiting(waiter, step):
+                    found = await self._steps.ended(step)
             except BaseException:
                 self._failed += 1
                 raise
@@ -282,6 +303,7 @@ class SpreadSession:
         key: Key,
         values: Sequence[Any],
         deadline_s: float | None,
+        waiter: Any,
         runner: int | None,
         ticket: object,
     ) -> tuple[SpreadPlan, SpreadStep | None]:
@@ -293,17 +315,18 @@ class SpreadSession:
             return plan, None
         step_id = next(self._step_ids)  # now: numbers are in the order of calls, however long these wait
         if not self._is_ready(plan):
-            plan = await self._ready_within(key, deadline_s)
+            plan = await self._ready_within(key, deadline_s, waiter)
         since = self._system.now()
+        line = _Line(f"admission of step {step_id}", partial(self._ahead, runner))
         try:
-            await self._admitted(deadline_s, runner, ticket)
+            await self._admitted(deadline_s, runner, ticket, waiter, line)
             while not self._may_begin(plan):  # processes came and went
                 self._let_in()
-                plan = await self._ready_within(key, deadline_s)
-                await self._admitted(deadline_s, runner, ticket)
+                plan = await self._ready_within(key, deadline_s, waiter)
+                await self._admitted(deadline_s, runner, ticket, waiter, line)
             self._check_open()
             step = self._steps.begin(plan, step_id, fed, deadline_s, since)
-            step.runner = runner
+            step.runner, step.ticket = runner, ticket
             self._let_in()
         except BaseException:
             self._failed += 1
@@ -311,13 +334,20 @@ class SpreadSession:
             raise
         return plan, step
 
-    async def _admitted(self, deadline_s: float | None, runner: int | None, ticket: object) -> None:
+    async def _admitted(
+        self, deadline_s: float | None, runner: int | None, ticket: object, waiter: Any, line: _Line
+    ) -> None:
         """Returns once there is room for one more step, which begins at once; first come, first served.
 
         Args:
             deadline_s: How long it may wait.
             runner: The step whose code runs it: its place is lent to one of those at a time.
             ticket: Who has that place, if it is this one.
+            waiter: Whose handler or code runs it; None outside of those.
+            line: What that waits for meanwhile.
+
+        Raises:
+            AskCycle: all that run wait for `waiter`.
         """
         if runner is not None and self._lent.get(runner) is ticket:
             return
@@ -330,8 +360,9 @@ class SpreadSession:
         self._admission[waiting] = runner
         self._let_in()
         try:
-            async with asyncio.timeout(deadline_s):
-                await waiting
+            with awaiting(None if waiting.done() else waiter, line):
+                async with asyncio.timeout(deadline_s):
+                    await waiting
         except BaseException as error:
             del self._admission[waiting]
             if runner is not None and self._lent.get(runner) is waiting:
@@ -344,6 +375,25 @@ class SpreadSession:
         del self._admission[waiting]
         if runner is not None and self._lent.get(runner) is waiting:
             self._lent[runner] = ticket
+
+    def _ahead(self, runner: int | None) -> list[list[SpreadStep]]:
+        """Returns groups of steps: once one has ended there is a place, for what `runner` runs or others."""
+        live = self._steps.all_live()
+        lent = {step.ticket: step for step in live if self._has_lent(step)}
+
+        def with_lent(step: SpreadStep) -> list[SpreadStep]:
+            found = [step]
+            while (child := lent.get(self._lent.get(found[-1].number))) is not None:
+                found.append(child)
+            return found
+
+        groups = [with_lent(step) for step in live if not step.is_first and not self._has_lent(step)]
+        child = None if runner is None else lent.get(self._lent.get(runner))
+        return groups if child is None else [*groups, with_lent(child)]
+
+    def _has_lent(self, step: SpreadStep) -> bool:
+        """Tells whether a step has the place of the one which runs it."""
+        return step.runner is not None and self._lent.get(step.runner) is step.ticket
 
     @property
     def _taken(self) -> int:
@@ -411,7 +461,7 @@ class SpreadSession:
     def _is_ready(self, plan: SpreadPlan) -> bool:
         return plan.prepared and (not self._initialises or plan.variables <= self._firsts.given)
 
-    async def _ready_within(self, key: Key, deadline_s: float | None) -> SpreadPlan:
+    async def _ready_within(self, key: Key, deadline_s: float | None, waiter: Any) -> SpreadPlan:
         """Returns a plan whose steps may begin, unless processes came and went, within a deadline."""
         self._check_open()
         plan = self._plans.get(key)
@@ -419,7 +469,7 @@ class SpreadSession:
             async with asyncio.timeout(deadline_s):
                 await self._plans.prepare(plan)
                 if self._initialises:
-                    await self._firsts.give(plan.variables)
+                    await self._firsts.give(plan.variables, waiter)
         except TimeoutError:
             parts = ", ".join(name for name in plan.made.parts if name in plan.missing)
             left = ", ".join(repr(n) for n in sorted(plan.variables - self._firsts.given))
@@ -431,18 +481,19 @@ class SpreadSession:
     async def initialise(self, names: Iterable[str]) -> None:
         """Gives variables their first values where they live, unless they have them."""
         self._check_open()
-        await self._firsts.give(names)
+        await self._firsts.give(names, waiter_here())
 
-    async def _compute_first(self, name: str, initial: Port) -> None:
+    async def _compute_first(self, name: str, initial: Port, first: Waiter) -> None:
         """Computes a first value in a step of its own, and gives it to the variable."""
         key = ((initial,), (), name)
         with self._plans.wanting(key):
-            plan = await self._ready_within(key, None)
+            plan = await self._ready_within(key, None, first)
             while not self._may_begin(plan):
-                plan = await self._ready_within(key, None)
+                plan = await self._ready_within(key, None, first)
             self._check_open()
             step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
-        await self._steps.ended(step)
+        with awaiting(first, step):
+            await self._steps.ended(step)
 
     def _home_of(self, name: str) -> str:
         """Returns the process where a variable is."""

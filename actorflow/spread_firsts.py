@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
+from actorflow.actors.nesting import Waiter, awaiting
 from actorflow.actors.system import ActorSystem
 from actorflow.graph.node import Port
 from actorflow.graph.resource import ResourceDef, VariableDef
@@ -26,7 +28,7 @@ class SpreadFirsts:
         system: Where the tasks run.
         resources: Of the graph: how first values are computed.
         home_of: The process where a variable is.
-        compute: Computes one, by its name and port, and gives it to the variable.
+        compute: Computes one, by its name and port, and gives it to the variable; with what waits meanwhile.
         check_open: Raises when the session is closed.
 
     Attributes:
@@ -38,7 +40,7 @@ class SpreadFirsts:
         system: ActorSystem,
         resources: Mapping[str, ResourceDef],
         home_of: Callable[[str], str],
-        compute: Callable[[str, Port], Awaitable[None]],
+        compute: Callable[[str, Port, Waiter], Awaitable[None]],
         check_open: Callable[[], None],
     ) -> None:
         self.given: frozenset[str] = frozenset()
@@ -48,10 +50,19 @@ class SpreadFirsts:
         self._compute = compute
         self._check_open = check_open
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._nodes: dict[str, Waiter] = {}  # of the wait-for graph
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def give(self, names: Iterable[str]) -> None:
-        """Gives each variable its first value, if it has one: once, whoever asks first."""
+    async def give(self, names: Iterable[str], waiter: Any = None) -> None:
+        """Gives each variable its first value, if it has one: once, whoever asks first.
+
+        Args:
+            names: The variables.
+            waiter: Whose handler or code waits for that, or the first value that needs it.
+
+        Raises:
+            AskCycle: a first value needs itself.
+        """
         for name in sorted(set(names) - self.given):
             resource = self._resources[name]
             if not isinstance(resource, VariableDef) or resource.initial is None:
@@ -59,20 +70,23 @@ class SpreadFirsts:
                 continue
             while name not in self.given:
                 self._check_open()
-                await asyncio.shield(self._running.get(name) or self._begin(name, resource.initial))
+                if name not in self._running:
+                    self._begin(name, resource.initial)
+                with awaiting(waiter, self._nodes[name]):
+                    await asyncio.shield(self._running[name])
 
-    def _begin(self, name: str, initial: Port) -> asyncio.Task[None]:
-        task = self._system.loop.create_task(self._give(name, initial), name=f"first-{name}")
+    def _begin(self, name: str, initial: Port) -> None:
+        node = self._nodes[name] = Waiter(f"first value of {name!r}")
+        task = self._system.loop.create_task(self._give(name, initial, node), name=f"first-{name}")
         self._running[name] = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(heard)
-        return task
 
-    async def _give(self, name: str, initial: Port) -> None:
+    async def _give(self, name: str, initial: Port, node: Waiter) -> None:
         me = asyncio.current_task()
         try:
-            await self._compute(name, initial)
+            await self._compute(name, initial, node)
             if self._running.get(name) is me:
                 self.given |= {name}
         finally:

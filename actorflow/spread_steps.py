@@ -14,10 +14,12 @@ from typing import Any
 from actorflow.actors import wheel
 from actorflow.actors.actor import Actor
 from actorflow.actors.gathering import Gathering
+from actorflow.actors.nesting import Await
 from actorflow.actors.ref import Ref
-from actorflow.actors.runner import RUNNER, Reach
+from actorflow.actors.runner import RUNNER, Reach, Runner
 from actorflow.actors.step_messages import Abort, Aborted, Done, Failed, Settle, Settled, Start
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorflowError, DeadlinePassed, StepAborted, Where
 from actorflow.spread_plan import SpreadPlan
 
@@ -35,6 +37,8 @@ class SpreadStep:
         late: Whether its deadline has passed: the error follows once it is known what it waited for, and
             what it took is back.
         runner: The number of the step whose code runs it; None where there is none.
+        ticket: Stands for it where it has the place of that one.
+        name: What reports call it.
         refused: Whether the first value that it computed was not wanted any more.
     """
 
@@ -45,8 +49,13 @@ class SpreadStep:
         future: Future[list[Any]],
         deadline_s: float | None,
         expire: Callable[[SpreadStep], None],
+        step_id: int,
+        parts: Callable[[int], Sequence[Any]],
     ) -> None:
         self.number = number
+        self.name = f"step {step_id}" if step_id else "the step of a first value"
+        self.ticket: object = None
+        self._parts = parts
         self.plan = plan
         self.future = future
         self.deadline_s = deadline_s
@@ -62,6 +71,10 @@ class SpreadStep:
 
     def __repr__(self) -> str:
         return f"<SpreadStep {self.number}, {self.gathering!r}>"
+
+    def blocked(self) -> Blocked[Any]:
+        """Returns what it waits for in this process, as far as that is code of the user."""
+        return Blocked(tuple(Await(self, part) for part in self._parts(self.number)))
 
     def expire(self) -> None:
         """Ends the step because its deadline has passed."""
@@ -127,6 +140,17 @@ class SpreadSteps:
         """Returns a step by its number, while it lives."""
         return None if number is None else self._live.get(number)
 
+    def all_live(self) -> list[SpreadStep]:
+        """Returns all that live, in the order in which they began."""
+        return list(self._live.values())
+
+    def _parts_here(self, number: int) -> list[Any]:
+        """Returns the part of a step that lives in this process, if there is one."""
+        cell = self._system.actors.get(RUNNER)
+        runner = None if cell is None else cell.behaviour
+        part = runner.part(self._address, number) if isinstance(runner, Runner) else None
+        return [] if part is None else [part]
+
     # -- whoever runs a step -----------------------------------------------------------------------
 
     def begin(
@@ -135,7 +159,9 @@ class SpreadSteps:
         """Sends one Start to each process; numbers grow in the order in which steps begin."""
         number = self.next_number
         self.next_number += 1
-        step = SpreadStep(number, plan, self._system.create_future(), deadline_s, self._expired)
+        step = SpreadStep(
+            number, plan, self._system.create_future(), deadline_s, self._expired, step_id, self._parts_here
+        )
         self._live[number] = step
         if not step.is_first:
             self.counted += 1

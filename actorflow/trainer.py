@@ -228,7 +228,7 @@ class _Run:
         with users_code(made):
             source: Any = self._program.batches(self._epoch)
         at, self._at = self._at, Bookmark()
-        batches = Batches(source, made, self._clock, at)
+        batches = Batches(source, made, self._clock, at, self._program.batches)
         self._epoch += 1
         began_s = self._meter.seconds()
         self._first = self._step - at.taken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import pytest
 from hypothesis import given
@@ -150,3 +151,51 @@ def test_a_first_value_needs_no_place_and_has_one_to_lend() -> None:
     assert admission.ask("inner", "first")
     assert not admission.ask("other", "first")
     assert admission.end("inner") == ["other"]
+
+
+# -- behind whom a step waits ------------------------------------------------------------------------
+
+
+def ended(admission: Admission[int], group: list[int]) -> set[int]:
+    """Who begins when all of a group end, the innermost first, and whatever begins meanwhile runs on."""
+    begun: set[int] = set()
+    for step in reversed(group):
+        begun |= set(admission.end(step))
+    return begun
+
+
+def ahead_holds(make: Callable[[int], Admission[int]], limit: int, events: list[Event]) -> None:
+    """For each history: one whole group lets somebody begin, and nothing less than a group does."""
+    model = Model(make(limit))
+    for what, choice in events:
+        if what == "ask":
+            model.ask(choice)
+        else:
+            model.end(choice, list(model.admission.live))
+    for waiting in tuple(model.admission.waiting):
+        groups = model.admission.ahead(waiting)
+        assert groups, "nobody is before it, and it waits"
+        for group in groups:
+            assert ended(deepcopy(model.admission), group), "the end of a group gives no place"
+        kept = {step for each in groups for step in (each[0], each[-1])}
+        others = [step for each in groups for step in each if step not in kept]
+        assert not ended(deepcopy(model.admission), others), "somebody began while some of each group ran"
+
+
+@given(st.integers(1, 3), EVENTS)
+def test_who_waits_knows_whose_end_lets_somebody_begin(limit: int, events: list[Event]) -> None:
+    ahead_holds(Admission, limit, events)
+
+
+class NoChains(Admission[int]):
+    """Who has a lent place is not counted."""
+
+    def ahead(self, step: int) -> list[list[int]]:
+        return [[each] for each, place in self.live.items() if place is None]
+
+
+def test_the_law_finds_groups_without_those_that_have_a_lent_place() -> None:
+    events: list[Event] = [("ask", 0), ("ask", 2), ("ask", 0)]
+
+    with pytest.raises(AssertionError):
+        ahead_holds(NoChains, 1, events)

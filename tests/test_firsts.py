@@ -127,13 +127,13 @@ def test_a_first_value_that_came_too_late_goes_back() -> None:
     assert af.run(main()) == (7, 1)
 
 
-async def _asked(self: FirstValues, names: Iterable[str]) -> None:
+async def _asked(self: FirstValues, names: Iterable[str], waiter: Any = None) -> None:
     """As `give`, but whoever is cancelled does not send what has been computed."""
     for name in names:
         resource: Any = self._graph.resources[name]
         first = self._resources.first(name)
         if resource.initial is not None and not first.done:
-            value, _ = await self._compute(resource.initial)
+            value, _ = await self._compute(resource.initial, first)
             await self._variable(name).ask(Initialise(value))
             first.done = True
 

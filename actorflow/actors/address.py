@@ -6,7 +6,7 @@ import logging
 import types
 from abc import abstractmethod
 from asyncio import CancelledError, Future
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from actorflow.actors.mailbox import SMALL_BYTES, Entry, Mailbox, Sized
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender
 from actorflow.actors.remaining import rest_of
+from actorflow.actors.rings import actor_of, open_rings
 from actorflow.actors.tombstones import Tombstone, reason_of
 from actorflow.errors import ActorDied, AskCycle, MailboxFull
 from actorflow.messages import Request
@@ -214,7 +215,7 @@ class Address(Mailbox, Ref):
         outgoing = Outgoing(message, nbytes, self, sender, now)
         self.wait(outgoing)
         try:
-            self._open_rings(outgoing)
+            open_rings(outgoing)
         except MailboxFull:
             sender.outbox.pop(outgoing, None)
             self.withdraw(outgoing)
@@ -238,7 +239,7 @@ class Address(Mailbox, Ref):
         self.wait(place)
         try:
             if waiter is not None:
-                self._open_rings(place)
+                open_rings(place)
             await place.future
         except BaseException:
             place.leave()
@@ -375,34 +376,12 @@ class Address(Mailbox, Ref):
     def _submit(self, question: Ask) -> None:
         if question.waiter is not None:
             try:
-                self._open_rings(question)
+                open_rings(question)
             except AskCycle as error:
                 question.failed(error)
                 return
         if not self._enter(question, question.nbytes):
             self.wait(question)
-
-    # -- rings ----------------------------------------------------------------------------------
-
-    def _open_rings(self, edge: Any) -> None:
-        """Opens every ring that a new wait closes; raises when one cannot be opened."""
-        while (closed := waits.ring(edge, _blockers)) is not None:
-            decision = waits.verdict(closed, _overdraft)
-            if isinstance(decision, waits.Relieve):
-                relieved = decision.edge
-                relieved.target.force(relieved)
-                if relieved is edge:
-                    return
-                continue
-            path = " -> ".join(_labels([actor_of(step.waiter) for step in (*closed, closed[0])]))
-            if decision.asks:
-                what = f"actors may not wait for each other in a ring, got {path}"
-                raise AskCycle(what, hint="tell instead of ask, or set reentrant = True on one of them")
-            what = (
-                f"actors that tell each other in a ring may not make more messages than fit, got {path}; "
-                f"'{self.name}' holds {len(self.data)}, limit {self.max_messages}"
-            )
-            raise MailboxFull(what, hint="send less for each message handled, or raise max_messages")
 
     # -- death ----------------------------------------------------------------------------------
 
@@ -489,32 +468,3 @@ def _waiter_of(handling: Handling) -> Address | Handling | None:
     if actor.reentrant:
         return handling
     return actor if number == actor.number else None
-
-
-def actor_of(node: Any) -> Address:
-    """Returns the actor of a node of the wait-for graph: an actor, or one run of a re-entrant one."""
-    actor: Address = node[0] if type(node) is tuple else node
-    return actor
-
-
-def _labels(actors: Sequence[Address]) -> list[str]:
-    """Returns names that tell `actors` apart: with their system where names alone do not."""
-    systems = list(dict.fromkeys(actor.system for actor in actors))
-    if len(systems) == 1:
-        return [actor.name for actor in actors]
-    named = {system: system.name for system in systems}
-    if len(set(named.values())) < len(systems):
-        named = {system: f"{system.name}#{n}" for n, system in enumerate(systems, 1)}
-    return [f"{named[actor.system]}/{actor.name}" for actor in actors]
-
-
-def _blockers(node: Any) -> waits.Blocked[Any]:
-    actor = actor_of(node)
-    if node is actor:
-        blocked: waits.Blocked[Any] = actor.blocked()
-        return blocked
-    return waits.Blocked(tuple(wait for wait in actor.awaits if wait.waiter == node and not wait.void))
-
-
-def _overdraft(node: Any) -> int:
-    return actor_of(node).overdraft

@@ -17,12 +17,14 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.cell import Cell
-from actorflow.actors.nesting import WITHIN
+from actorflow.actors.nesting import Await, Code
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Forget
+from actorflow.actors.rings import blockers, path_of
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.tombstones import ended
 from actorflow.actors.user_actor import Invoke
+from actorflow.actors.waits import Blocked, ring
 from actorflow.actors.wheel import Timer
 from actorflow.cancelling import FAILURES
 from actorflow.errors import (
@@ -72,16 +74,25 @@ class Perform:
 
 
 class _Run:
-    """One call, from when it was asked until its code has ended, or is dropped."""
+    """One call, from when it was asked until its code has ended, or is dropped.
 
-    __slots__ = ("asked", "cancelled", "reply", "task", "timer")
+    While it waits for its turn it is a node of the wait-for graph; from then on its code is.
+    """
 
-    def __init__(self, call: Call) -> None:
+    __slots__ = ("asked", "cancelled", "code", "performer", "reply", "task", "timer")
+
+    def __init__(self, call: Call, performer: PerformerActor) -> None:
+        self.performer = performer
+        self.code: Code | None = None
         self.asked: Perform = call.body
         self.reply: Reply = call.reply
         self.task: Task[Any] | None = None
         self.timer: Timer | None = None  # of the deadline, then of the grace
         self.cancelled = False
+
+    def blocked(self) -> Blocked[Any]:
+        """Returns what it waits for before it begins: the end of one of those that run."""
+        return Blocked((), tuple(self.performer.running()))
 
     def no_timer(self) -> None:
         if self.timer is not None:
@@ -135,7 +146,7 @@ class PerformerActor(Actor):
         kind = type(message)
         if kind is Call:
             if message.reply.error is None:
-                self._take(_Run(message))
+                self._take(_Run(message, self))
         elif kind is CancelCall:
             run = self._waiting.pop(message.reply, None)
             if run is not None:
@@ -167,9 +178,14 @@ class PerformerActor(Actor):
         except TimeoutError:
             log.warning("%s was to stop, and goes on after %g s; nobody waits for it", self.what, limit_s)
 
-    def tasks(self) -> dict[Task[Any], Reply]:
-        """Returns the tasks of the code that runs, and for which call each runs."""
-        return {run.task: run.reply for run in self._running if run.task is not None}
+    def running(self) -> list[Code]:
+        """Returns the code that runs."""
+        return [run.code for run in self._running if run.code is not None]
+
+    def at_work(self, reply: Reply) -> Any:
+        """Returns what works on a call: its code, or the call itself while it waits for its turn."""
+        waiting = self._waiting.get(reply)
+        return waiting or next((run.code for run in self._running if run.reply is reply), None)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -179,20 +195,18 @@ class PerformerActor(Actor):
             run.timer = self.system.wheel.after(deadline_s, partial(self._expire, run))
         self._waiting[run.reply] = run
         self._go_on()
-        if run.reply in self._waiting and self._in_ring():
+        if run.reply not in self._waiting:
+            return
+        closed = ring(Await(_step_of(run), run), blockers)
+        if closed is not None:
             del self._waiting[run.reply]
             run.no_timer()
-            path = " -> ".join(f"step {step.id}" for step in reversed((_step_of(run), *_outer(run))))
+            path = path_of(closed)
             message = (
                 f"{self.what} runs {self._limit} at a time, and each of these waits for a step "
                 f"that waits for its turn: {path}"
             )
             run.reply.failed(AskCycle(message, hint="raise its concurrency, or run no step that needs it"))
-
-    def _in_ring(self) -> bool:
-        """Whether all that run wait for steps that need another call, which waits for its turn here."""
-        waiting = {step for run in self._waiting.values() for step in _outer(run)}
-        return all(_step_of(run) in waiting for run in self._running)
 
     def _go_on(self) -> None:
         """Begins those that wait, in order, while there is room."""
@@ -206,7 +220,9 @@ class PerformerActor(Actor):
     def _begin(self, run: _Run) -> None:
         system = self.system
         context = system.dispatch.contexts.fresh()
-        context.run(WITHIN.set, run.reply)
+        live = getattr(run.reply, "live", None)
+        code = Code(self.what, None if live is None else live.step)
+        code.enter(context)
         try:
             found = context.run(self._perform, run.asked)
         except FAILURES as error:
@@ -218,6 +234,7 @@ class PerformerActor(Actor):
             self._ended_well(run, found)
             return
         coroutine = found if inspect.iscoroutine(found) else _awaited(found)
+        run.code = code
         self._running[run] = None
         run.task = system.loop.create_task(coroutine, name=self.what, context=context)
         run.task.add_done_callback(partial(self._ended, run))
@@ -237,6 +254,8 @@ class PerformerActor(Actor):
         run.no_timer()
         if run in self._running:
             del self._running[run]
+            if run.code is not None:
+                run.code.end()
             why = "%s was cancelled and goes on after %g s; nobody waits for it"
             log.warning(why, self.what, self._grace_s)
             self._go_on()
@@ -253,6 +272,8 @@ class PerformerActor(Actor):
     def _ended(self, run: _Run, task: Task[Any]) -> None:
         """The code has ended."""
         run.no_timer()
+        if run.code is not None:
+            run.code.end()
         run.reply.interrupt = None
         error = CancelledError() if task.cancelled() else task.exception()  # ORDER: so it counts as seen
         held = self._running.pop(run, False) is None
@@ -281,15 +302,6 @@ def _step_of(run: _Run) -> Any:
     """Returns the step of a call; None for one that no node makes."""
     live = getattr(run.reply, "live", None)
     return None if live is None else live.step
-
-
-def _outer(run: _Run) -> list[Any]:
-    """Returns the steps within which that of a call runs, the nearest first."""
-    found, step = [], getattr(_step_of(run), "parent", None)
-    while step is not None:
-        found.append(step)
-        step = step.parent
-    return found
 
 
 async def _awaited(found: Awaitable[Any]) -> Any:

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from actorflow.actors.address import Address, actor_of, deadline, seen, tick, waiter_here
+from actorflow.actors.address import Address, deadline, seen, tick, waiter_here
 from actorflow.actors.ask import Ask
 from actorflow.actors.carrier import HANDLING
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
 from actorflow.actors.remaining import rest_of
+from actorflow.actors.rings import actor_of
 from actorflow.actors.serving import travelling
 from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorDied, CannotTravel, ChannelClosed

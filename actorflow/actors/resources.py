@@ -18,6 +18,7 @@ from actorflow.actors.caller import call
 from actorflow.actors.containers import Containers, shared
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.making import Given, made
+from actorflow.actors.nesting import Waiter
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.performer import asker, check_here, performer_of
 from actorflow.actors.ref import Ref
@@ -40,12 +41,22 @@ from actorflow.plan.fills import fills
 from actorflow.plan.program import Holder, Holding
 
 
-@dataclass(slots=True)
-class First:
-    """The first value of a variable: whether it has been given, and who is giving it."""
+class First(Waiter):
+    """The first value of a variable: whether it has been given, and who is giving it.
 
-    done: bool = False
-    running: Future[None] | None = None
+    While somebody is, it is a node of the wait-for graph: of others' first values, and of its step.
+
+    Attributes:
+        shared: Whether another session may be giving it.
+    """
+
+    __slots__ = ("done", "running", "shared")
+
+    def __init__(self, variable: str, *, shared: bool = False) -> None:
+        super().__init__(f"first value of {variable!r}")
+        self.shared = shared
+        self.done = False
+        self.running: Future[None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +166,7 @@ class Resources:
         self._system.check_here()
         definition = self._graph.resources[name]
         if definition.shared_name is None:
-            return self._firsts.setdefault(name, First())
+            return self._firsts.setdefault(name, First(name))
         self.find(Holder(Holding.RESOURCE, name))
         kept = self._containers.held(definition)
         assert kept is not None
@@ -220,7 +231,10 @@ class Resources:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
         kept = self._containers.open(definition, contents)
         if kept is None:
-            kept = Kept(self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make), First())
+            kept = Kept(
+                self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make),
+                First(key.name, shared=True),
+            )
             self._containers.add(definition, kept, contents)
         return kept.ref
 

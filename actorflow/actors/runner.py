@@ -164,6 +164,10 @@ class Runner(Actor):
         """How many steps live here, or wait to hear how they ended elsewhere."""
         return len(self._steps)
 
+    def part(self, session: str, number: int) -> PartStep | None:
+        """Returns the part of a step that lives here."""
+        return self._steps.get((session, number))
+
     def on_start(self) -> None:
         """Makes the executor; the actors of the state begin anew with it."""
         self.executor = self._make_executor(self.system, self)

@@ -273,7 +273,8 @@ class Hunger:
             waits = "waits" if verdict.queued == 1 else "wait"
             found.append(f"{counted(verdict.queued, 'step')} {waits} for admission, max_steps is {limit}")
         for name, count in (verdict.parked or {}).items():
-            found.append(f"{counted(count, 'step')} {'waits' if count == 1 else 'wait'} at {name!r}")
+            where = f"for {name}" if " " in name else f"at {name!r}"  # a step or a first value, or a resource
+            found.append(f"{counted(count, 'step')} {'waits' if count == 1 else 'wait'} {where}")
         return ", ".join(found)
 
     def ask(self, in_s: float | None = None) -> None:

@@ -9,16 +9,22 @@ Promise: ends exactly once, with all values, with the first error, at the deadli
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.actors.live import Live, end, is_later
 from actorflow.actors.locks import Owner
+from actorflow.actors.nesting import Await, node_of, steps_below
 from actorflow.actors.ref import Ref
+from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorflowError, DeadlinePassed, FetchError, StepAborted, Where
 from actorflow.messages import DEAD, CancelCall, Reply
 from actorflow.plan.program import PlanNode
 from actorflow.tag import StepId
+
+
+def _unknown(_step: Any) -> None:
+    """Nothing is known of other steps."""
 
 
 class Ended(ActorflowError):
@@ -46,6 +52,7 @@ class Step:
             stand between two turns, which say where as text.
         waits: Says what the step waits for, for reports.
         parent: The step whose code runs it, of whatever session; None where there is none.
+        ahead: While it waits for admission, gives the groups of steps of which one must end before it begins.
         owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is
             aborted, and for which tag.
@@ -58,6 +65,7 @@ class Step:
     __slots__ = (
         "_turned_at",
         "_turns_seen",
+        "ahead",
         "bucket",
         "calls",
         "deadline_s",
@@ -100,6 +108,7 @@ class Step:
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
         self.parent: Step | None = None
+        self.ahead: Callable[[], Sequence[Any]] | None = None
         self.running: list[Any] = []
         self.turns = 0
         self._turns_seen, self._turned_at = 0, since
@@ -161,14 +170,33 @@ class Step:
         else:
             self.taken.setdefault(node, []).append((ref, undo, live))
 
-    def parked(self, waits: Mapping[Any, tuple[str, float]], now: float) -> dict[str, float] | None:
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"step {self.id}" if self.id else "the step of a first value"
+
+    def blocked(self) -> Blocked[Any]:
+        """Returns what it waits for, as far as that is code of the user, or its admission."""
+        if self.ahead is not None:
+            return Blocked((), tuple(self.ahead()))
+        nodes = (node_of(ref, reply) for reply, ref in (self.calls or {}).items())
+        return Blocked(tuple(Await(self, node) for node in nodes if node is not None))
+
+    def parked(
+        self,
+        waits: Mapping[Any, tuple[str, float]],
+        now: float,
+        named: Callable[[Any], str | None] = _unknown,
+    ) -> dict[str, float] | None:
         """Returns since when it waits for elements at which resources; None when it may do anything else.
 
-        While loops of it turn it does not wait: not before the last look that has found more turns.
+        While loops of it turn it does not wait: not before the last look that has found more turns. Where
+        code of it waits for steps, they count as such a resource.
 
         Args:
             waits: Which replies wait for elements, where, and since when.
             now: The time of this look.
+            named: The name of a step, or the like, of which it is known in turn for what it waits.
         """
         if self.turns != self._turns_seen:
             self._turns_seen, self._turned_at = self.turns, now
@@ -176,10 +204,15 @@ class Step:
             return None
         found: dict[str, float] = {}
         for reply in self.calls:
-            if reply not in waits:
+            if reply in waits:
+                name, since = waits[reply]
+                found[name] = max(since, self._turned_at, found.get(name, since))
+                continue
+            node = node_of(self.calls[reply], reply)
+            below = None if node is None else steps_below(node, lambda each: named(each) is not None)
+            if not below:
                 return None
-            name, since = waits[reply]
-            found[name] = max(since, self._turned_at, found.get(name, since))
+            found.update((str(named(each)), max(self.since, self._turned_at)) for each in below)
         return found
 
     @property

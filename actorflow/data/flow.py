@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from asyncio import Future
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from actorflow import setting
+from actorflow import setting, standing_input
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.data.buffer import END, BufferActor, Onward, StreamLeft, Take
@@ -28,6 +28,7 @@ from actorflow.data.stage import Place
 from actorflow.data.stats import Ledger, Meter, Stats, taken
 from actorflow.kernels.workers import Threads
 from actorflow.setting import SETTING
+from actorflow.standing_input import InputEntry
 
 log = logging.getLogger("actorflow.data")
 
@@ -43,8 +44,15 @@ class Stream:
     """
 
     def __init__(
-        self, source: Source, place: Place, stages: Sequence[Stage], position: Mapping[str, Any] | None
+        self,
+        source: Source,
+        place: Place,
+        stages: Sequence[Stage],
+        position: Mapping[str, Any] | None,
+        told: Callable[[], str] = lambda: "a pipeline",
     ) -> None:
+        self._told = told
+        self._since = 0.0  # since when those wait who do
         self._source = source
         self._place = place
         self._stages = tuple(stages)
@@ -72,6 +80,7 @@ class Stream:
         system = ActorSystem(name="input")
         await system.__aenter__()
         self._system = system
+        standing_input.opened(self, system.loop)
         try:
             await self._start(system)
         except BaseException as error:
@@ -87,6 +96,7 @@ class Stream:
             return
         system.check_here()
         self._left = True
+        standing_input.closed(self)
         self._closed_s = system.now()
         try:
             await system.__aexit__(None, None, None)
@@ -234,6 +244,13 @@ class Stream:
         self._given += 1
         return self._ready.popleft()
 
+    def stands(self) -> InputEntry | None:
+        """Returns for which element somebody waits; None where nobody does."""
+        if self._system is None or not any(not waiter.done() for waiter in self._waiters):
+            return None
+        number = self._position.taken + self._given
+        return InputEntry(f"batch {number} of {self._told()}", self._system.now() - self._since)
+
     async def _more(self) -> None:
         """Waits until there is an element."""
         system = self._system
@@ -241,6 +258,8 @@ class Stream:
             message = "a stream gives elements only inside `async with`"
             raise StreamLeft(message, hint="async with pipeline.open() as stream: ...")
         start = system.now()
+        if not self._waiters:
+            self._since = start
         try:
             while not self._ready:
                 if self._error is not None:

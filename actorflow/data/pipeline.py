@@ -352,6 +352,10 @@ class Pipeline:
         """Where the user wrote its source: `file:line`."""
         return self._place.line
 
+    def told(self) -> str:
+        """Returns what it is, as a sentence names it, with its line."""
+        return f"{repr(self).strip('<>').replace('Pipeline', 'pipeline', 1)} at {self.line}"
+
     @property
     def fingerprint(self) -> str:
         """A short text that differs for pipelines that give different elements; functions count by name."""
@@ -371,7 +375,7 @@ class Pipeline:
         Raises:
             InputError: the position is of another pipeline.
         """
-        return Stream(self._source, self._place, self._stages, position)
+        return Stream(self._source, self._place, self._stages, position, told=self.told)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         """Opens itself, gives every element, and leaves nothing behind."""

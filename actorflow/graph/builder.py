@@ -366,6 +366,12 @@ def is_users(frame: FrameType) -> bool:
     return not frame.f_code.co_filename.startswith(_OURS)
 
 
+def users_line(file: str, line: int) -> str | None:
+    """Returns `file:line` as errors show it; None of code that is not the program's."""
+    ours = file.startswith(_OURS) or is_installed(file)
+    return None if ours else line_at(file, line)
+
+
 def line_at(file: str, line: int) -> str:
     """Returns `file:line` as errors show it.
 

@@ -7,8 +7,9 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
-from actorflow import errors
+from actorflow import errors, standing_input
 from actorflow.actors import carrier
+from actorflow.graph.builder import users_line
 
 _LOOK = 256  # steps past the limit that a livelock's report looks at
 _SHOWN = 12
@@ -30,6 +31,7 @@ def deadlock(loop: Any) -> str:
     lines += [f"  '{task.get_name()}' waits {_place(found)}{_whom(task)}" for task, found in waiting[:_SHOWN]]
     if len(waiting) > _SHOWN:
         lines.append(f"  ... and {len(waiting) - _SHOWN} more")
+    lines += [f"  {entry}" for entry in standing_input.waits(loop, users_line)]
     for system in loop.systems:
         if system.actors:
             lines += [f"  {line}" for line in str(system.dump()).splitlines()]

@@ -83,7 +83,7 @@ def test_the_law_finds_sessions_that_each_give_a_first_value(monkeypatch: pytest
         return True
 
     monkeypatch.setattr(Register, "initialise", initialise)
-    monkeypatch.setattr(Resources, "first", lambda self, name: self._firsts.setdefault(name, First()))
+    monkeypatch.setattr(Resources, "first", lambda self, name: self._firsts.setdefault(name, First(name)))
 
     plan_of_the_fault(shared([1, 1]), most=2)
 
