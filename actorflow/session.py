@@ -21,7 +21,7 @@ from actorflow.actors.resources import First, Resources
 from actorflow.actors.rings import open_rings
 from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
-from actorflow.actors.system import ActorSystem
+from actorflow.actors.system import STOP_S, ActorSystem
 from actorflow.admission import Admission, check_depth
 from actorflow.admission_watch import AdmissionWatch
 from actorflow.affinity import Affinity, affinity_here
@@ -83,6 +83,8 @@ class Session:
             and not only those that have to. Values are the same bits.
         starvation_s: How long a step may wait at a queue, barrier or accumulator that nobody would
             fill; then it fails with QueueStarved. None lets it wait for ever.
+        stop_s: How long an actor of its own system may take to stop when the session is closed, 60 unless
+            that is said; then it is abandoned, see `ActorSystem`.
 
     Raises:
         ConfigError: for a limit that is no number or would let nothing run, or a device, pass or
@@ -141,13 +143,19 @@ class Session:
         placement: str | Placer = "first",
         lower: bool = False,
         starvation_s: float | None = 60.0,
+        stop_s: float | None = None,
     ) -> None:
+        stop_s = seconds(stop_s, "stop_s")
+        if stop_s is not None and system is not None:
+            message = f"stop_s is the system's where a system is given, got stop_s={stop_s:g} beside it"
+            raise ConfigError(message, hint="say it where the system is made: af.ActorSystem(stop_s=...)")
         self.graph = graph
         self.deadline_s = seconds(deadline_s)
         self.max_steps = at_least(1, "max_steps", max_steps)
         self._max_messages = at_least(1, "max_messages", max_messages)
         self._own_system = system is None
-        self._system = ActorSystem(name="session") if system is None else system
+        own = STOP_S if stop_s is None else stop_s
+        self._system = ActorSystem(name="session", stop_s=own) if system is None else system
         self._device_names = checked(devices)
         self._plans = Plans(
             graph,
