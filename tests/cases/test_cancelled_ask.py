@@ -486,6 +486,7 @@ async def asked_by_the_crashed(world: sim.World, how: str) -> None:
     a, b = world.hosts
     b.spawn(Kept, name="fetch")
     a.run(a.ref("b/fetch").ask("a", deadline_s=10.0))
+    for_b = None
     if how == "of many":
         for_b = b.run(b.ref("b/fetch").ask("b", deadline_s=10.0))
     await world.sleep(0.005 if how == "on its way" else 0.05)
@@ -495,7 +496,7 @@ async def asked_by_the_crashed(world: sim.World, how: str) -> None:
     assert ("a", "cancelled") in fetch.ended or how in ("goes on", "on its way")
     assert how != "goes on" or not fetch.ended
     assert not b.asked or how in ("goes on", "of many")
-    if how == "of many":
+    if for_b is not None:
         assert fetch.ended == [("a", "cancelled")], "another asker's handler ended as well"
         for_b.cancel()
 
