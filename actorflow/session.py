@@ -15,14 +15,14 @@ from actorflow.actors import wheel
 from actorflow.actors.address import tick, waiter_here
 from actorflow.actors.carrier import HANDLING
 from actorflow.actors.executor import Executor
-from actorflow.actors.nesting import Await, Code, Group, step_asking, step_here
+from actorflow.actors.nesting import Await, Code, Group, step_asking
 from actorflow.actors.register import Source
 from actorflow.actors.resources import First, Resources
 from actorflow.actors.rings import open_rings
 from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
 from actorflow.actors.system import STOP_S, ActorSystem
-from actorflow.admission import Admission, check_depth
+from actorflow.admission import Admission
 from actorflow.admission_watch import AdmissionWatch
 from actorflow.affinity import Affinity, affinity_here
 from actorflow.blocking import BlockingSession
@@ -47,7 +47,7 @@ from actorflow.plan.place import Placer
 from actorflow.plan.place import checked as checked_placement
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.session_plans import Plan, Plans
-from actorflow.session_waits import StepsWaits
+from actorflow.session_waits import StepsWaits, runner_of, step_around
 from actorflow.tag import StepId
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
@@ -91,42 +91,14 @@ class Session:
             placement that cannot be.
     """
 
-    __slots__ = (  # more than the 30 that share keys: as entries of a dict they cost a step 0.8 µs
-        "__weakref__",
-        "_admission",
-        "_affinity",
-        "_blocking",
-        "_closing",
-        "_device_names",
-        "_devices",
-        "_executor",
-        "_failed",
-        "_first",
-        "_firsts",
-        "_in_block",
-        "_live",
-        "_loop",
-        "_max_messages",
-        "_messages",
-        "_open",
-        "_own_system",
-        "_peak",
-        "_plans",
-        "_resources",
-        "_starvation_s",
-        "_step_ids",
-        "_steps",
-        "_steps_waits",
-        "_system",
-        "_thread",
-        "_threads",
-        "_waiting",
-        "_watch",
-        "deadline_s",
-        "graph",
-        "max_steps",
-        "producers",
-    )
+    # More than the 30 attributes that share keys: as entries of a dict they cost a step 0.8 µs.
+    __slots__ = (
+        "__weakref__", "_admission", "_affinity", "_blocking", "_closing", "_device_names", "_devices",
+        "_executor", "_failed", "_first", "_firsts", "_in_block", "_live", "_loop", "_max_messages",
+        "_messages", "_open", "_own_system", "_peak", "_plans", "_resources", "_starvation_s",
+        "_step_ids", "_steps", "_steps_waits", "_system", "_thread", "_threads", "_waiting", "_watch",
+        "deadline_s", "graph", "max_steps", "producers",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -398,7 +370,7 @@ class Session:
                 plan = self._plan(*plan.key)
         step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
         if waiter is not None:
-            step.parent = self._within()
+            step.parent = step_around(self._admission.live)
             if step.parent is None and self._admission.taken >= self.max_steps:
                 await tick()  # of a handler in its first step nobody knows yet what it works on
                 step.parent = step_asking()
@@ -441,7 +413,9 @@ class Session:
                 self._first[step] = plan, edge.waiter
                 self._admission.free(step)
                 self._executor.start(plan.partition, step, fed)
-            elif self._admission.ask(step, None if step.parent is None else self._runner_of(step)):
+            elif self._admission.ask(
+                step, None if step.parent is None else runner_of(step, self._admission.live)
+            ):
                 self._begin(step, plan, fed)
             else:
                 self._wait_for_admission(step, plan, fed, edge)
@@ -491,28 +465,6 @@ class Session:
             step.ahead = None
             if not step.future.done():
                 self._begin(step, plan, fed)
-
-    def _within(self) -> Step | None:
-        """Returns the step whose code runs one here, if it still runs.
-
-        Raises:
-            AskCycle: steps of this session would be nested too deep.
-        """
-        parent = step_here()
-        ring, step = [], parent
-        while step is not None:
-            if step in self._admission.live:
-                ring.append(step)
-            step = step.parent
-        check_depth([step.id for step in ring])
-        return parent if isinstance(parent, Step) else None
-
-    def _runner_of(self, step: Step) -> Step | None:
-        """Returns the step of this session, the nearest, whose code runs this one."""
-        runner = step.parent
-        while runner is not None and runner not in self._admission.live:
-            runner = runner.parent
-        return runner
 
     # -- plans and state ---------------------------------------------------------------------------
 

@@ -8,15 +8,16 @@ a queue, but runs a step that waits there, is not one that can.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from actorflow.actors.nesting import Code, node_of, steps_below
+from actorflow.actors.nesting import Code, node_of, step_here, steps_below
 from actorflow.actors.resources import First
 from actorflow.actors.starvation import Hunger, Producers, Waits
 from actorflow.actors.step import Step
 from actorflow.actors.stuck import NEVER, Running
+from actorflow.admission import check_depth
 from actorflow.errors import QueueStarved, Where
 from actorflow.session_plans import Plan
 
@@ -142,3 +143,30 @@ class StepsWaits:
         )
         hint = "give the session a larger max_steps, or run fewer steps that wait at once"
         step.abort(QueueStarved(message, where=Where(step=step.id), hint=hint))
+
+
+def step_around(live: Container[Step]) -> Step | None:
+    """Returns the step whose code runs here; None where it runs for none.
+
+    Args:
+        live: The steps of the session that run.
+
+    Raises:
+        AskCycle: steps of the session would be nested too deep.
+    """
+    parent = step_here()
+    ring, step = [], parent
+    while step is not None:
+        if step in live:
+            ring.append(step)
+        step = step.parent
+    check_depth([step.id for step in ring])
+    return parent if isinstance(parent, Step) else None
+
+
+def runner_of(step: Step, live: Container[Step]) -> Step | None:
+    """Returns the nearest of the steps `live` whose code runs this one."""
+    runner = step.parent
+    while runner is not None and runner not in live:
+        runner = runner.parent
+    return runner

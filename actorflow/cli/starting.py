@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from actorflow.errors import NotReady
-from actorflow.launch.alive import used_s
+from actorflow.launch.alive import used
 from actorflow.launch.rundir import pids
-from actorflow.launch.starts import Starts
+from actorflow.launch.starts import Starts, Used
 from actorflow.launch.task import JOBS
 
 CHIEF = JOBS[0]
@@ -88,7 +88,7 @@ class Starting:
         if built(self._folder):
             return
         waited_s = self._loop.time() - self._since
-        if self._starts.late(self._loop.time(), (CHIEF,), self._used_s):
+        if self._starts.late(self._loop.time(), (CHIEF,), self._used):
             self._fail(late(self._program, self._ready_s, self._starts.said()))
             return
         if times(waited_s) > self._said:
@@ -99,5 +99,5 @@ class Starting:
             )
         self._wait()
 
-    def _used_s(self) -> Mapping[str, float]:
-        return used_s({name: pid for name, pid in pids(self._folder).items() if name == CHIEF})
+    def _used(self) -> Mapping[str, Used]:
+        return used({name: pid for name, pid in pids(self._folder).items() if name == CHIEF})

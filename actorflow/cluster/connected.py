@@ -26,7 +26,7 @@ from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import bindable, check_names, keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted
-from actorflow.launch.alive import used_s
+from actorflow.launch.alive import used
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import said_life
 from actorflow.launch.rundir import ended, pids
@@ -284,7 +284,7 @@ class Opening(Cluster):
             if not self._complete(station, answered):
                 self._check_possible()
                 missing = [name for name in self.names[1:] if name not in answered]
-                if starts.late(asyncio.get_running_loop().time(), missing, lambda: used_s(self._pids())):
+                if starts.late(asyncio.get_running_loop().time(), missing, lambda: used(self._pids())):
                     raise self._not_ready(answered, starts.said())
                 await self._moment()
         return answered

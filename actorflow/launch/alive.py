@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from actorflow.launch.starts import Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,27 @@ class Pid:
         return int(fields[19]) == self.started and fields[0] not in ("Z", "X")
 
 
-def used_s(pids: Mapping[str, int]) -> dict[str, float]:
-    """Returns the processor time of processes, with that of their children which have ended.
+def used(pids: Mapping[str, int]) -> dict[str, Used]:
+    """Returns what processes have used, with the processor time of their children which have ended.
 
     Those are left out that are not there, or of which the system does not say it.
     """
     found = {name: _status(pid) for name, pid in pids.items()}
     ticks = os.sysconf("SC_CLK_TCK")
-    return {name: sum(map(int, fields[11:15])) / ticks for name, fields in found.items() if fields}
+    return {
+        name: Used(sum(map(int, fields[11:15])) / ticks, _queued_s(pids[name]))
+        for name, fields in found.items()
+        if fields
+    }
+
+
+def _queued_s(pid: int) -> float:
+    """How long the threads of a process have waited for a processor; 0 where the system does not say it."""
+    waited_ns = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError, IndexError):  # it has ended meanwhile
+            waited_ns += int(path.read_text().split()[1])
+    return waited_ns / 1e9
 
 
 def _status(pid: int) -> list[str] | None:

@@ -2,7 +2,8 @@
 
 On a busy machine a start that takes 5 s of processor time may take minutes. So a process that works is
 charged the processor time that it got, and one that stands still the time that passed. Both end: a start
-that works for ever is charged what it uses, and at least 1 / `MOST` of the time.
+that works for ever is charged what it uses, and at least 1 / `MOST` of the time. A process that could run,
+and waits for a processor because others have them all, works, however little it gets.
 
 Pure rules: whoever applies them says how much time has passed, and what the processes have used.
 """
@@ -16,10 +17,23 @@ MOST = 10
 """A start may take at most so many times as long as one that makes no progress."""
 
 _WORKS = 0.03
-"""The share of a processor from which a process works: one that waits for others wakes now and then."""
+"""The share of its time from which a process works or would: one that waits for others wakes now and then."""
 
 LONGEST_S = 1.0
 """How much time may pass between two looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a process has used until now.
+
+    Attributes:
+        cpu_s: Processor time.
+        queued_s: How long its threads could have run while others did.
+    """
+
+    cpu_s: float = 0.0
+    queued_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +45,30 @@ class Start:
     Attributes:
         passed_s: How long it has taken.
         charged_s: How much of its time that was.
-        used_s: Processor time that its present life had used at the last look.
+        used: What its present life had used at the last look.
     """
 
     passed_s: float = 0.0
     charged_s: float = 0.0
-    used_s: float = 0.0
+    used: Used = Used()
 
 
-def looked(start: Start, passed_s: float, used_s: float | None) -> Start:
+def looked(start: Start, passed_s: float, used: Used | None) -> Start:
     """Returns a start after a look.
 
     Args:
         start: As it was at the look before.
         passed_s: Since that.
-        used_s: The processor time of the process until now; None where nobody can tell.
+        used: What the process has used until now; None where nobody can tell.
     """
-    if used_s is None:
-        return Start(start.passed_s + passed_s, start.charged_s + passed_s, start.used_s)
-    worked_s = used_s - start.used_s if used_s >= start.used_s else used_s  # less is another life
-    works = worked_s > _WORKS * passed_s
+    if used is None:
+        return Start(start.passed_s + passed_s, start.charged_s + passed_s, start.used)
+    before = start.used if used.cpu_s >= start.used.cpu_s else Used()  # less is another life
+    worked_s = used.cpu_s - before.cpu_s
+    queued_s = max(0.0, used.queued_s - before.queued_s)  # less where a thread has ended
+    works = worked_s + queued_s > _WORKS * passed_s
     charge_s = min(passed_s, max(worked_s, passed_s / MOST)) if works else passed_s
-    return Start(start.passed_s + passed_s, start.charged_s + charge_s, used_s)
+    return Start(start.passed_s + passed_s, start.charged_s + charge_s, used)
 
 
 class Starts:
@@ -69,20 +85,20 @@ class Starts:
         self._every_s = min(LONGEST_S, ready_s / 4)
         self._starts: dict[str, Start] = {}
 
-    def late(self, now_s: float, missing: Iterable[str], used_s: Callable[[], Mapping[str, float]]) -> bool:
+    def late(self, now_s: float, missing: Iterable[str], used: Callable[[], Mapping[str, Used]]) -> bool:
         """Tells whether the time of one that is missing is up; looks as often as is worth it.
 
         Args:
             now_s: The time.
             missing: Who has not started yet, of those who were missing before.
-            used_s: Gives the processor time of those of whom somebody can tell.
+            used: Gives what those have used of whom somebody can tell.
         """
         passed_s = now_s - self._now_s
         if passed_s >= self._every_s:
             self._now_s = now_s
-            used = used_s()
+            found = used()
             self._starts = {
-                name: looked(self._starts.get(name, Start()), passed_s, used.get(name)) for name in missing
+                name: looked(self._starts.get(name, Start()), passed_s, found.get(name)) for name in missing
             }
         return any(at.charged_s >= self._ready_s for at in self._starts.values())
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.launch import starts
-from actorflow.launch.alive import used_s
-from actorflow.launch.starts import MOST, Start, Starts, looked
+from actorflow.launch.alive import used
+from actorflow.launch.starts import MOST, Start, Starts, Used, looked
 
 looks = st.lists(st.tuples(st.floats(0.01, 5.0), st.none() | st.floats(0.0, 5.0)), max_size=50)
 
 
 def after(told: list[tuple[float, float | None]]) -> Start:
     start = Start()
-    for passed_s, used in told:
-        start = looked(start, passed_s, used)
+    for passed_s, cpu_s in told:
+        start = looked(start, passed_s, None if cpu_s is None else Used(cpu_s))
     return start
 
 
@@ -58,6 +59,19 @@ def test_who_only_looks_for_others_now_and_then_stands_still() -> None:
     assert after([(1.0, 0.02 * k) for k in range(1, 11)]).charged_s == pytest.approx(10)
 
 
+@given(share=st.floats(0.0, 0.02))
+def test_who_could_run_and_gets_next_to_nothing_works(share: float) -> None:
+    start = Start()
+    for k in range(1, 11):
+        start = looked(start, 1.0, Used(share * k, (1 - share) * k))
+    assert start.charged_s == pytest.approx(10 / MOST)
+
+
+def test_threads_that_have_ended_take_their_waiting_along() -> None:
+    start = looked(Start(), 1.0, Used(0.0, 0.9))
+    assert looked(start, 1.0, Used(0.0, 0.1)).charged_s == pytest.approx(1 / MOST + 1)
+
+
 def test_another_life_begins_with_no_processor_time() -> None:
     assert after([(1.0, 0.5), (1.0, 0.2)]).charged_s == pytest.approx(0.7)
 
@@ -67,7 +81,9 @@ def lasts(share_of: dict[str, float], ready_s: float = 60.0) -> float:
     waited = Starts(ready_s, 0.0)
 
     def late(now_s: float) -> bool:
-        return waited.late(now_s, share_of, lambda: {name: now_s * share for name, share in share_of.items()})
+        return waited.late(
+            now_s, share_of, lambda: {name: Used(now_s * share) for name, share in share_of.items()}
+        )
 
     return next(0.25 * k for k in range(10_000) if late(0.25 * k))
 
@@ -90,7 +106,7 @@ def test_a_start_without_anybody_missing_is_never_late() -> None:
 
 def test_how_it_was_counted_is_said_where_it_was_not_the_wall_clock() -> None:
     waited = Starts(10.0, 0.0)
-    used = iter(0.2 * k for k in range(1, 100))
+    used = iter(Used(0.2 * k) for k in range(1, 100))
     late = [waited.late(float(k), ("chief",), lambda: {"chief": next(used)}) for k in range(1, 51)]
     assert late == [False] * 49 + [True]
     assert waited.said() == ", of 50 s that passed while it worked on a busy machine"
@@ -103,8 +119,28 @@ def test_the_system_says_what_a_process_has_used() -> None:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        used = used_s({"child": child.pid, "nobody": 2**22 + 1})
+        found = used({"child": child.pid, "nobody": 2**22 + 1})
         child.communicate(b"\n")
-    assert used.keys() == {"child"}
-    assert used["child"] >= 0.15
-    assert used_s({"own": os.getpid()})["own"] > 0
+    assert found.keys() == {"child"}
+    assert found["child"].cpu_s >= 0.15
+    assert used({"own": os.getpid()})["own"].cpu_s > 0
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux gives processes to processors")
+def test_the_system_says_how_long_a_process_has_waited_for_a_processor() -> None:
+    code = "import os, time\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    code += "while time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    with ExitStack() as stack:
+        argv = [sys.executable, "-c", code]
+        children = [
+            stack.enter_context(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            for _ in range(3)
+        ]
+        for child in children:
+            assert child.stdout is not None
+            child.stdout.readline()
+        found = used({str(k): child.pid for k, child in enumerate(children)})
+        for child in children:
+            child.communicate(b"\n")
+    assert max(at.queued_s for at in found.values()) > 0.1
