@@ -206,14 +206,9 @@ class Session:
             producers=self.producers,
             starvation_s=self._starvation_s,
         )
-        self._watch = AdmissionWatch(
-            self._starvation_s,
-            system.now,
-            system.wheel.after,
-            lambda: self._steps_waits.standing((self._steps, self._failed)),
-            lambda: bool(self._waiting),
-            self._steps_waits.refuse,
-        )
+        waits, after = self._steps_waits, system.wheel.after
+        seen, waiting = lambda: waits.standing((self._steps, self._failed)), lambda: bool(self._waiting)
+        self._watch = AdmissionWatch(self._starvation_s, system.now, after, seen, waiting, waits.refuse)
         self._devices = self._executor.devices
         self._resources = self._executor.resources
         self._firsts = FirstValues(self.graph, self._resources, self._first_value, system.create_future)
@@ -393,12 +388,7 @@ class Session:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
-
-        Args:
-            plan: What it computes.
-            fed: The values fed.
-            step: The step.
-            edge: Who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
+        `edge` says who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
         """
         step_id = step.id
         if step.deadline_s is not None:
