@@ -35,7 +35,13 @@ def of_module(name: str) -> str:
     file = getattr(module, "__file__", None)
     if file is None or name not in ("__main__", f"{FILES}{Path(file).stem}"):
         return name
-    return Path(file).resolve().stem  # other processes are given the file, not the link to it
+    path = Path(file).resolve()  # other processes are given the file, not the link to it
+    parts = [path.stem]
+    for folder in path.parents:  # as `python -m package.module` names the same file
+        if not (folder / "__init__.py").is_file():
+            break
+        parts.append(folder.name)
+    return ".".join(reversed(parts))
 
 
 def parted(named: str) -> tuple[str, str | None]:

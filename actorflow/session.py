@@ -21,7 +21,7 @@ from actorflow.actors.resources import First, Resources
 from actorflow.actors.rings import open_rings
 from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
-from actorflow.actors.system import ActorSystem
+from actorflow.actors.system import STOP_S, ActorSystem
 from actorflow.admission import Admission
 from actorflow.admission_watch import AdmissionWatch
 from actorflow.affinity import Affinity, affinity_here
@@ -84,6 +84,8 @@ class Session:
             and not only those that have to. Values are the same bits.
         starvation_s: How long a step may wait at a queue, barrier or accumulator that nobody would
             fill; then it fails with QueueStarved. None lets it wait for ever.
+        stop_s: How long an actor of its own system may take to stop when the session is closed, 60 unless
+            that is said; then it is abandoned, see `ActorSystem`.
 
     Raises:
         ConfigError: for a limit that is no number or would let nothing run, or a device, pass or
@@ -114,13 +116,19 @@ class Session:
         placement: str | Placer = "first",
         lower: bool = False,
         starvation_s: float | None = 60.0,
+        stop_s: float | None = None,
     ) -> None:
+        stop_s = seconds(stop_s, "stop_s")
+        if stop_s is not None and system is not None:
+            message = f"stop_s is the system's where a system is given, got stop_s={stop_s:g} beside it"
+            raise ConfigError(message, hint="say it where the system is made: af.ActorSystem(stop_s=...)")
         self.graph = graph
         self.deadline_s = seconds(deadline_s)
         self.max_steps = at_least(1, "max_steps", max_steps)
         self._max_messages = at_least(1, "max_messages", max_messages)
         self._own_system = system is None
-        self._system = ActorSystem(name="session") if system is None else system
+        own = STOP_S if stop_s is None else stop_s
+        self._system = ActorSystem(name="session", stop_s=own) if system is None else system
         self._device_names = checked(devices)
         self._plans = Plans(
             graph,
@@ -199,14 +207,9 @@ class Session:
             producers=self.producers,
             starvation_s=self._starvation_s,
         )
-        self._watch = AdmissionWatch(
-            self._starvation_s,
-            system.now,
-            system.wheel.after,
-            lambda: self._steps_waits.standing((self._steps, self._failed)),
-            lambda: bool(self._waiting),
-            self._steps_waits.refuse,
-        )
+        waits, after = self._steps_waits, system.wheel.after
+        seen, waiting = lambda: waits.standing((self._steps, self._failed)), lambda: bool(self._waiting)
+        self._watch = AdmissionWatch(self._starvation_s, system.now, after, seen, waiting, waits.refuse)
         self._devices = self._executor.devices
         self._resources = self._executor.resources
         self._firsts = FirstValues(self.graph, self._resources, self._first_value, system.create_future)
@@ -386,12 +389,7 @@ class Session:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
-
-        Args:
-            plan: What it computes.
-            fed: The values fed.
-            step: The step.
-            edge: Who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
+        `edge` says who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
         """
         step_id = step.id
         if step.deadline_s is not None:

@@ -10,6 +10,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from actorflow.sim.collector import anybody_froze
+
 
 @contextmanager
 def old_out_of_reach() -> Iterator[None]:
@@ -17,7 +19,7 @@ def old_out_of_reach() -> Iterator[None]:
 
     Not around a run of the simulator, which wants to freeze what was there before it.
     """
-    if gc.get_freeze_count():  # whoever froze it thaws it
+    if anybody_froze():  # whoever froze it thaws it
         yield
         return
     gc.freeze()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -45,7 +46,14 @@ settings.load_profile("default")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Draws the seed here, so that every xdist worker gets the same one and it can be printed."""
+    """Draws the seed here, so that every xdist worker gets the same one and it can be printed.
+
+    What a shell starts with `&`, and all that it starts, ignores Ctrl-C: the programs that tests interrupt
+    would go on for ever. So tests begin as if they had been started at a terminal.
+    """
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
     chosen = config.getoption("--hypothesis-profile") or "default"
     if config.getoption("--hypothesis-seed") is None and not settings.get_profile(chosen).derandomize:
         config.option.hypothesis_seed = str(Entropy().seed)

@@ -46,6 +46,7 @@ watched = None
 
 async def main():
     global left_at, watched
+    asyncio.get_running_loop().slow_callback_duration = 60  # of a busy machine, not of a leak
     endless = Endless()
     watched = weakref.ref(endless)
     try:

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import optim
+from actorflow import optim, program_name
 from actorflow.likeness import likeness
 from actorflow.optim import schedules
 from tests.hash_seeds import printed
@@ -115,3 +119,26 @@ def test_it_is_the_same_in_another_process() -> None:
     found = printed(code)
 
     assert found == {f"{[likeness(make()) for make in MAKE.values()]}\n"}
+
+
+def test_a_module_of_a_package_has_one_name_by_its_file_and_by_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package" / "inner"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    file = package / "part.py"
+    by_file, by_module, alone = ModuleType("program_part"), ModuleType("__main__"), ModuleType("program_one")
+    by_file.__file__ = by_module.__file__ = str(file)
+    alone.__file__ = str(tmp_path / "one.py")
+    by_module.__spec__ = ModuleSpec("package.inner.part", None)
+    monkeypatch.setitem(sys.modules, "program_part", by_file)
+    monkeypatch.setitem(sys.modules, "program_one", alone)
+    monkeypatch.setitem(sys.modules, "__main__", by_module)
+
+    names = [program_name.of_module(name) for name in ("program_part", "__main__", "program_one")]
+
+    assert names == ["package.inner.part", "package.inner.part", "one"]
+    by_module.__spec__ = None
+    assert program_name.of_module("__main__") == "package.inner.part"

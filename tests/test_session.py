@@ -38,9 +38,14 @@ OF_THREADS = {
 }
 
 
+OF_TIME = {"test_initialising_and_running_share_one_deadline"}
+
+
 @pytest.fixture(params=["the fastest loop at hand", "asyncio's own", "the simulator's"], autouse=True)
 def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs every test on all event loops."""
+    """Runs every test on all event loops, and on the simulator's alone what depends on seconds."""
+    if request.node.originalname in OF_TIME and request.param != "the simulator's":
+        pytest.skip("on a busy machine a timer may be later than the next one")
     if request.param == "asyncio's own":
         monkeypatch.setattr(loop, "loop_factory", lambda: asyncio.new_event_loop)
     elif request.param == "the simulator's":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -340,8 +341,8 @@ def test_a_graph_that_is_read_back_shares_the_same_state(kind: Kind) -> None:
 
 @each_kind
 def test_its_docstring_says_what_a_shared_name_does(kind: Kind) -> None:
-    assert "        shared_name: Under which all sessions of an actor system find the same" in (
-        kind.made.__doc__ or ""
+    assert "    shared_name: Under which all sessions of an actor system find the same" in (
+        inspect.getdoc(kind.made) or ""
     )
 
 

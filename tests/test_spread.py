@@ -126,7 +126,7 @@ def test_first_values_are_given_once_in_the_order_in_which_they_need_each_other(
 
     async def body(cluster: Cluster) -> Any:
         found = await asyncio.gather(*(cluster.session.run([b, more]) for _ in range(4)))
-        return [float(b) for b, _ in found], sorted(int(n) for _, n in found)
+        return [float(value) for value, _ in found], sorted(int(n) for _, n in found)
 
     assert run(graph, body) == ([6.0] * 4, [1, 2, 3, 4])
 

@@ -69,13 +69,13 @@ class Actor:
         ref.put(message, self._cell)
 
     def remaining_s(self) -> float | None:
-        """Returns how long whoever asked still waits; None where nobody asked; for async handlers.
+        """Returns how long whoever asked still waits, in seconds; None where nobody asked.
 
-        It is 0 once nobody waits any more. A task that the handler has started may ask as well, until the
-        handler ends.
+        It is 0 once nobody waits any more. A task that an async handler has started may ask as well, until
+        the handler ends. In a plain handler it is looked up when it is asked for, which takes some µs.
 
         Raises:
-            ActorError: no async handler of this actor runs here.
+            ActorError: no handler of this actor runs here.
         """
         return remaining_s(self._cell)
 

@@ -247,6 +247,25 @@ class Cell(Turns):
         elif self.phase is Phase.ENDING:
             self._over()
 
+    def drop(self) -> None:
+        """Handles nothing of what stands in its mailbox: its system is left, and the actor ends soon.
+
+        Only what handlers wait for is kept: they end in their own turn, and see nobody fail before.
+        """
+        kept: list[Any] = []
+        while self.data:
+            entry = self.data.popleft()
+            sized = type(entry) is Sized
+            message = entry.message if sized else entry
+            if type(message) is Ask and message.waiter is not None:
+                kept.append(entry)
+                continue
+            if sized:
+                self.bytes -= entry.nbytes
+            self.undeliverable(entry)
+            self.admit()
+        self.data.extend(kept)
+
     def suspended_at_the_end(self) -> None:
         """Something suspended itself, such as `on_stop`, while this incarnation ends."""
         if self._overdue is not None:

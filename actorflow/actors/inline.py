@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import Context
+from types import FrameType
 from typing import Any
 
 from actorflow.actors import budget
@@ -38,6 +39,7 @@ class Inline:
     """
 
     __slots__ = (
+        "_asked",
         "_at",
         "_careful",
         "_contexts",
@@ -62,6 +64,7 @@ class Inline:
         self.budget_s = budget_s
         self._contexts = contexts
         self._careful = 0
+        self._asked: tuple[int, int, float] | None = None
         self._at = 0.0
         self._counts = False
         self._granted = 0
@@ -104,6 +107,20 @@ class Inline:
         self.left = size
         self.row += size
         return True
+
+    def first_asked(self, frame: FrameType, now: float) -> float:
+        """Returns when the handler of an ask that runs inline first asked for the time, if it is not now.
+
+        When it began nobody has looked: handlers have been fast of late, or each would be timed.
+
+        Args:
+            frame: Of the ask.
+            now: The time.
+        """
+        which = id(frame), self._granted - self.left + self.row
+        if self._asked is None or self._asked[:2] != which:
+            self._asked = (*which, now)
+        return self._asked[2]
 
     def may_step(self) -> bool:
         """Tells whether a step may be pumped now; the pump measures it."""

@@ -37,6 +37,9 @@ log = logging.getLogger("actorflow.actors")
 _NAMED = 8
 """How many actors a warning names for which leaving waits."""
 
+STOP_S = 60.0
+"""How long an actor may take to stop, unless that is said."""
+
 INLINE_ASKS = 96
 """Asks in a row that may run inline, within the budget; then one goes through the loop, for the others."""
 
@@ -126,7 +129,7 @@ class ActorSystem:
         pick: Pick | None = None,
         instrument: Instrument | None = None,
         budget_s: float = 0.001,
-        stop_s: float = 60.0,
+        stop_s: float = STOP_S,
     ) -> None:
         if not stop_s > 0:
             message = f"stop_s must be above 0, got {stop_s}"
@@ -430,6 +433,8 @@ class ActorSystem:
 
     async def _end_all(self) -> None:
         """Stops everything, the last spawned first; a cancellation waits until that is done."""
+        for cell in tuple(self.actors.values()):
+            cell.drop()
         while self._children:
             name, child = next(reversed(self._children.items()))
             child.end(None, restart=False)

@@ -28,6 +28,13 @@ def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links
     )
     add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
+    add(
+        "--stop-s",
+        type=seconds,
+        default=60.0,
+        metavar="S",
+        help="an actor may take so long to stop (default 60)",
+    )
     add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
     add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
     add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
@@ -50,6 +57,8 @@ def common(args: argparse.Namespace) -> list[str]:
         args.ready_s,
         "--lost-s",
         args.lost_s,
+        "--stop-s",
+        args.stop_s,
     ]
     if args.keys is not None:
         said += ["--keys", args.keys]

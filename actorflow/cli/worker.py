@@ -124,6 +124,7 @@ def _serve(
         keys=keys,
         threads=args.threads,
         links=links_of(args),
+        stop_s=args.stop_s,
         patience=Patience(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
         find_s=args.ready_s,
         delay=args.delay,
@@ -172,6 +173,7 @@ def _lead(
             least=args.least,
             threads=args.threads,
             links=links_of(args),
+            stop_s=args.stop_s,
         )
         cluster.counts = _counts(args, task)
         if FOLDER not in os.environ:  # a launcher ends those who are late by itself

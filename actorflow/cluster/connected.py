@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from actorflow.actors.system import STOP_S
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.hosts import until_found
@@ -61,6 +62,7 @@ class Opening(Cluster):
         least: How many workers must be there; None for all. Those that come later take part then.
         threads: Worker threads of the chief for slow kernels.
         links: What links may hold, and how long they wait.
+        stop_s: How long an actor of the chief may take to stop.
 
     Attributes:
         counts: How many processes there are, and who said so.
@@ -78,9 +80,11 @@ class Opening(Cluster):
         least: int | None,
         threads: int,
         links: Settings,
+        stop_s: float,
     ) -> None:
         super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
         checked_seconds("ready_s", ready_s)
+        checked_seconds("stop_s", stop_s)
         _check_given(threads, links)
         if least is not None and (type(least) is not int or not 1 <= least <= workers):
             message = f"least is how many workers must be there, 1 to {workers}, got {least!r:.60}"
@@ -89,6 +93,7 @@ class Opening(Cluster):
         self._least = workers if least is None else least
         self.counts = Counts(ps, workers, "ps=", "workers=")
         self._threads = threads
+        self._stop_s = stop_s
         self._links = links
         self._station: Station | None = None
         self._changed = Event()
@@ -170,6 +175,7 @@ class Opening(Cluster):
             ways,
             threads=self._threads,
             links=self._links,
+            stop_s=self._stop_s,
             heard=self._heard,
             folder=self._folder(),
             counts=self.counts,
@@ -374,6 +380,7 @@ class ConnectedCluster(Opening):
         threads: int = 1,
         links: Settings = SETTINGS,
         placement: str | Placer = "first",
+        stop_s: float = STOP_S,
     ) -> None:
         super().__init__(
             program,
@@ -384,6 +391,7 @@ class ConnectedCluster(Opening):
             least=least,
             threads=threads,
             links=links,
+            stop_s=stop_s,
         )
         self._address = checked_address(address, "the chief's address")
         self._keys = keyring(keys)

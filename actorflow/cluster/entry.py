@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from actorflow.actors.system import STOP_S
 from actorflow.clock import epoch_ms
 from actorflow.cluster.hosts import until_found
 from actorflow.cluster.layout import numbered
@@ -91,6 +92,7 @@ class Manner:
         keys: Those of the cluster; None has none.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
+        stop_s: How long an actor may take to stop.
         patience: How long the chief may be away.
         find_s: How long the chief's host, and its own, are looked for.
         delay: Holds a worker up at each contribution, in an experiment.
@@ -100,6 +102,7 @@ class Manner:
     keys: Keyring | None = None
     threads: int = 1
     links: Settings = SETTINGS
+    stop_s: float = STOP_S
     patience: Patience = PATIENCE
     find_s: float = PATIENCE.ready_s
     delay: Delay | None = None
@@ -226,6 +229,7 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
             chief=chief_at(chief, manner.keys),
             threads=manner.threads,
             links=manner.links,
+            stop_s=manner.stop_s,
             patience=manner.patience,
             work=work,
             counts=manner.counts,

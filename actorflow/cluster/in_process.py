@@ -11,10 +11,11 @@ from contextlib import AsyncExitStack
 from itertools import combinations
 from typing import Any
 
-from actorflow.actors.system import ActorSystem
+from actorflow.actors.system import STOP_S, ActorSystem
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.process import CHIEF, Process, check_threads
+from actorflow.limits import seconds
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.transport import loopback
@@ -31,9 +32,11 @@ class InProcessCluster(Cluster):
         workers: int = 1,
         placement: str | Placer = "first",
         threads: int = 0,
+        stop_s: float = STOP_S,
     ) -> None:
         super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
         check_threads(threads)
+        self._stop_s = seconds(stop_s, "stop_s") or STOP_S
         self._threads = threads
         self._processes: dict[str, Process] = {}
         self._stack = AsyncExitStack()
@@ -64,7 +67,7 @@ class InProcessCluster(Cluster):
     async def _start(self) -> None:
         self._openings += 1
         for name in self.names:
-            system = await self._stack.enter_async_context(ActorSystem(name=name))
+            system = await self._stack.enter_async_context(ActorSystem(name=name, stop_s=self._stop_s))
             process = Process(name, self._openings, system, self.program, threads=self._threads)
             self._stack.push_async_callback(process.close)
             self._processes[name] = process

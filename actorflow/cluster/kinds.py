@@ -71,6 +71,7 @@ class Kinds:
         straggler: Straggler | None = None,
         links: Settings | None = None,
         seed: int | None = None,
+        stop_s: float | None = None,
     ) -> Cluster:
         """Returns a cluster whose processes are hosts of a simulated world.
 
@@ -88,6 +89,7 @@ class Kinds:
             straggler: How that is disturbed.
             links: What links may hold and how long they wait.
             seed: Of the world's chance.
+            stop_s: How long an actor may take to stop when the cluster is closed, 60 s unless that is said.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
@@ -103,6 +105,7 @@ class Kinds:
             straggler=straggler,
             links=links,
             seed=seed,
+            stop_s=stop_s,
         )
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
 
@@ -115,6 +118,7 @@ class Kinds:
         workers: int = 1,
         placement: str | Placer | None = None,
         threads: int | None = None,
+        stop_s: float | None = None,
     ) -> Cluster:
         """Returns a cluster whose processes are actor systems of this one, in real time, without sockets.
 
@@ -126,13 +130,14 @@ class Kinds:
             workers: How many compute: worker0, worker1, …
             placement: As for a `Session`.
             threads: For slow kernels of each process.
+            stop_s: How long an actor may take to stop when the cluster is closed, 60 s unless that is said.
 
         Raises:
             ConfigError: as `simulated`.
         """
         from actorflow.cluster.in_process import InProcessCluster
 
-        options = _given(placement=placement, threads=threads)
+        options = _given(placement=placement, threads=threads, stop_s=stop_s)
         return InProcessCluster(program, ps=ps, workers=workers, **options)
 
     @staticmethod
@@ -153,6 +158,7 @@ class Kinds:
         restarts: Restarts | None = None,
         work_s: float | None = None,
         straggler: Straggler | None = None,
+        stop_s: float | None = None,
     ) -> LocalCluster:
         """Returns a cluster of real processes on this machine, which opening it starts.
 
@@ -178,6 +184,7 @@ class Kinds:
             work_s: How long a worker is held up at a contribution: for experiments that are compared with
                 simulated ones.
             straggler: How that is disturbed.
+            stop_s: How long an actor may take to stop when the cluster is closed, 60 s unless that is said.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
@@ -198,6 +205,7 @@ class Kinds:
             restarts=restarts,
             work_s=work_s,
             straggler=straggler,
+            stop_s=stop_s,
         )
         return LocalCluster(program, ps=ps, workers=workers, **options)
 
@@ -215,6 +223,7 @@ class Kinds:
         threads: int | None = None,
         links: Settings | None = None,
         placement: str | Placer | None = None,
+        stop_s: float | None = None,
     ) -> Cluster:
         """Returns a cluster whose other processes somebody else starts, with `actorflow worker`.
 
@@ -231,6 +240,7 @@ class Kinds:
             threads: For slow kernels of the chief.
             links: What its links may hold and how long they wait.
             placement: As for a `Session`.
+            stop_s: How long an actor of the chief may take to stop, 60 seconds unless that is said.
 
         Raises:
             ConfigError: as `local`, or for what is no address.
@@ -238,6 +248,12 @@ class Kinds:
         from actorflow.cluster.connected import ConnectedCluster
 
         options = _given(
-            keys=keys, ready_s=ready_s, least=least, threads=threads, links=links, placement=placement
+            keys=keys,
+            ready_s=ready_s,
+            least=least,
+            threads=threads,
+            links=links,
+            placement=placement,
+            stop_s=stop_s,
         )
         return ConnectedCluster(program, address, ps=ps, workers=workers, **options)

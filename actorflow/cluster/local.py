@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from actorflow.actors.system import STOP_S
 from actorflow.cluster.connected import Opening
 from actorflow.cluster.link_text import told
 from actorflow.cluster.process import CHIEF
@@ -67,6 +68,7 @@ class LocalCluster(Opening):
         restarts: Restarts | None = None,
         work_s: float = 0.0,
         straggler: Straggler | None = None,
+        stop_s: float = STOP_S,
     ) -> None:
         _check_not_child()
         if transport not in TRANSPORTS:
@@ -82,6 +84,7 @@ class LocalCluster(Opening):
             least=least,
             threads=threads,
             links=links,
+            stop_s=stop_s,
         )
         self._seed = seed
         self._transport = transport
@@ -133,6 +136,7 @@ class LocalCluster(Opening):
     def _argv(self, job: str) -> list[str]:
         argv = [sys.executable, "-m", "actorflow", "worker", self.program_name, "--seed", str(self._seed)]
         argv += ["--threads", str(self._threads), "--ready-s", str(self._ready_s)]
+        argv += ["--stop-s", str(self._stop_s)]
         if self._keys is not None and self._keys.path is not None:  # from which keys are read again
             argv += ["--keys", str(self._keys.path.resolve())]
         links = told(self._links)

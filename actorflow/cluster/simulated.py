@@ -9,12 +9,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from actorflow.actors.ref import Ref
+from actorflow.actors.system import STOP_S
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.home_ref import HomeRef
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.limits import seconds
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.sim import wires
@@ -50,6 +52,7 @@ class SimulatedCluster(Cluster):
         straggler: Straggler | None = None,
         links: Settings = SETTINGS,
         seed: int | None = None,
+        stop_s: float = STOP_S,
     ) -> None:
         super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
         _check_types(world, straggler, links)
@@ -64,6 +67,7 @@ class SimulatedCluster(Cluster):
         check_latency(latency_s)
         check_number("work_s", work_s, finite=True, hint="work_s=0.1 is a tenth of a second a batch")
         check_whole("seed", seed)
+        self._stop_s = seconds(stop_s, "stop_s") or STOP_S
         self.world = world
         self._owns = world is None
         self._latency_s = latency_s
@@ -120,6 +124,7 @@ class SimulatedCluster(Cluster):
         assert self.world is not None
         work = partial(host.work, self._work_s) if self._work_s and host.name in self.workers else None
         incarnation = host.incarnation + self._before
+        host.system.stop_s = self._stop_s
         process = Process(host.name, incarnation, host.system, self.program, work=work)
         for name in self.names:
             if name != host.name:

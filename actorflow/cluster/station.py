@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from actorflow.actors.runner import RUNNER
-from actorflow.actors.system import ActorSystem
+from actorflow.actors.system import STOP_S, ActorSystem
 from actorflow.clock import epoch_ms
 from actorflow.cluster import over
 from actorflow.cluster.answering import answering, folder_of
@@ -138,6 +138,7 @@ class Station:
         chief: Address of the chief; unused there.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
+        stop_s: How long an actor may take to stop.
         patience: How long the chief may be away.
         heard: Called at the chief whenever the table of processes has changed.
         work: Makes what is awaited once a contribution, with the loop: a delay, in an experiment.
@@ -167,6 +168,7 @@ class Station:
         chief: Address | None = None,
         threads: int = 1,
         links: Settings = SETTINGS,
+        stop_s: float = STOP_S,
         patience: Patience = PATIENCE,
         heard: Callable[[Table], None] | None = None,
         work: Callable[[AbstractEventLoop], Work] | None = None,
@@ -185,6 +187,7 @@ class Station:
         self._chief = chief
         self._threads = threads
         self._settings = links
+        self._stop_s = stop_s
         self._patience = patience
         self._heard = heard
         self._work = work
@@ -203,7 +206,7 @@ class Station:
             self.ways = self._open(loop, self.name, self.incarnation)
             stack.callback(self.ways.close)
             stack.callback(self._shut)
-            system = await stack.enter_async_context(ActorSystem(name=self.name))
+            system = await stack.enter_async_context(ActorSystem(name=self.name, stop_s=self._stop_s))
             self.process = Process(
                 self.name,
                 self.incarnation,

@@ -1,14 +1,15 @@
 """How many of n workers to wait for, and how long: what makes the most contributions a second.
 
-    rate(m) = sum of contributions / sum of seconds, over all measured rounds that end by the rule of m
-    the rule of m: a round ends with the m-th contribution, or with k < m of them at usual(m) * (2 - k / m),
-                    and later by as much as its first one is later than usual
+    rate(m, p) = sum of contributions / sum of seconds, over all measured rounds that end by the rule of m, p
+    the rule: a round ends with the m-th contribution, or with k < m of them at
+              usual(m) * (1 + p * (1 - k / m)), and as many times later as its first one is later than usual
 
 `usual(m)` is the median of when the m-th of n is there. It says how long a round takes, and no more: what a
 choice is worth is decided by sums, so that a stall counts as long as it lasts, however rare it is. Beyond the
 usual time each second costs what workers would have computed meanwhile, m / usual(m); the rule waits until
-that is as much as the m - k that are missing are worth. So a stall costs twice what it must, at most, whether
-it lasts ten times as long as a round or a thousand times, and whether one had been seen before or not.
+that is p times as much as the m - k that are missing are worth. With a patience p of 1 a stall costs twice
+what it must, at most, whether it lasts ten times as long as a round or a thousand times, and whether one had
+been seen before or not; p is more where the stalls that were seen are short enough to be worth the wait.
 
 What a larger n costs the shards is not in it: n is given.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import hypot, inf, sqrt
 from statistics import median
 
 FEWEST = 5
@@ -25,6 +26,9 @@ FEWEST = 5
 
 CHANGED = 1.5
 """By how much rounds are slower or faster than they were chosen for when it is time to measure again."""
+
+PATIENCES = (1, 2, 4)
+"""How many times their worth missing contributions may be waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,16 @@ class Choice:
         usual_s: When the m-th is there, in the median.
         rate: Contributions a second that it was chosen for.
         first_s: When the first is there, in the median; where it is later, so are all others.
+        patience: How many times their worth those that are missing are waited for.
+        error: By what part of the rate rounds as these may be wrong about it.
     """
 
     m: int
     usual_s: float
     rate: float
     first_s: float = inf
+    patience: int = 1
+    error: float = 0.0
 
 
 def choose(rounds: Sequence[Sequence[float]], n: int) -> Choice:
@@ -59,9 +67,13 @@ def choose(rounds: Sequence[Sequence[float]], n: int) -> Choice:
     choices = []
     for m, at in enumerate(usual, 1):
         if at < inf:
-            choice = Choice(m, at, 0.0, usual[0])
-            choices.append(replace(choice, rate=rate(seen, choice)))
-    return max(choices, key=lambda choice: (choice.rate, choice.m), default=Choice(n, inf, 0.0))
+            for patience in PATIENCES:
+                choice = Choice(m, at, 0.0, usual[0], patience)
+                choices.append(replace(choice, rate=rate(seen, choice)))
+    if not choices:
+        return Choice(n, inf, 0.0)
+    best = max(choices, key=lambda choice: (choice.rate, choice.m, -choice.patience))
+    return replace(best, error=error(seen, best))
 
 
 def rate(rounds: Sequence[Sequence[float]], choice: Choice) -> float:
@@ -71,6 +83,19 @@ def rate(rounds: Sequence[Sequence[float]], choice: Choice) -> float:
         k, ended = end_of(took, choice, choice.m)
         count, seconds = count + k, seconds + ended
     return count / seconds if seconds > 0 else inf
+
+
+def error(rounds: Sequence[Sequence[float]], choice: Choice) -> float:
+    """Returns the standard error of `rate`, as a part of it: stalls that are rare and long make it large.
+
+    Source: the ratio estimator of Cochran, Sampling Techniques (1977), section 6.3.
+    """
+    ends = [end_of(took, choice, choice.m) for took in rounds]
+    seconds = sum(ended for _, ended in ends)
+    if not 0 < seconds < inf:
+        return 0.0
+    each_s = seconds / sum(k for k, _ in ends)
+    return sqrt(sum((ended - each_s * k) ** 2 for k, ended in ends)) / seconds
 
 
 def end_of(took: Sequence[float], choice: Choice, wanted: int) -> tuple[int, float]:
@@ -103,12 +128,19 @@ def limit_s(k: int, first_s: float, choice: Choice, wanted: int) -> float:
     if choice.usual_s == inf:
         return inf
     slower = max(1.0, first_s / choice.first_s) if choice.first_s > 0 else 1.0
-    return choice.usual_s * slower * (1 + max(0, wanted - k) / choice.m)
+    return choice.usual_s * slower * (1 + choice.patience * max(0, wanted - k) / choice.m)
 
 
 def changed(rounds: Sequence[Sequence[float]], choice: Choice) -> bool:
-    """Tells whether rounds that ended by a choice are slower or faster than it was chosen for."""
+    """Tells whether rounds that ended by a choice are slower or faster than it was chosen for.
+
+    What so few rounds may be wrong by is no change: after a long stall each other window would look faster.
+    """
     if len(rounds) < FEWEST or not 0 < choice.rate < inf:
         return False
-    now = rate([sorted(took) for took in rounds if took], choice)
-    return not choice.rate / CHANGED <= now <= choice.rate * CHANGED
+    seen = [sorted(took) for took in rounds if took]
+    now = rate(seen, choice)
+    if choice.rate / CHANGED <= now <= choice.rate * CHANGED:
+        return False
+    least = CHANGED * (1 + 2 * hypot(error(seen, choice), choice.error))
+    return not choice.rate / least <= now <= choice.rate * least

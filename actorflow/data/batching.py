@@ -10,6 +10,7 @@ from typing import Any
 from actorflow.cancelling import FAILURES
 from actorflow.data.chunk import Chunk, nbytes, number
 from actorflow.data.deferred import Deferred, made
+from actorflow.data.each import Own
 from actorflow.data.stacking import stacked
 from actorflow.data.stage import Operator, Place
 
@@ -120,6 +121,7 @@ class Bucket(_Gathers):
     ) -> None:
         super().__init__(place, join)
         self._length = length
+        self._own = Own()
         self._boundaries = list(boundaries)
         self._sizes = list(sizes)
         self._drop = drop_remainder
@@ -131,7 +133,7 @@ class Bucket(_Gathers):
         for given, whose in zip(chunk.values, chunk.numbers, strict=True):
             value = made(given) if self.lazy else given
             try:
-                which = bisect_right(self._boundaries, self._length(value))
+                which = bisect_right(self._boundaries, self._own.call(self._length, value))
             except FAILURES as error:
                 raise self.place.failed(whose, error) from error
             bucket = self._buckets[which]

@@ -26,7 +26,7 @@ from inspect import unwrap
 from typing import Any, NoReturn
 
 from actorflow.data import names
-from actorflow.data.each import apply_to_each
+from actorflow.data.each import Own, apply_to_each
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import MAIN, Name, find
 from actorflow.disk import is_full, outlive
@@ -91,8 +91,9 @@ def main(descriptor: int) -> None:
             return
         del first
         stream.send(encode({}))
+        own = Own()
         while (request := stream.receive()) is not None:
-            parts = _answer(function, hello, request)
+            parts = _answer(function, hello, request, own)
             sys.stdout.flush()
             stream.send(parts)
             del request, parts  # before the next one needs memory
@@ -166,7 +167,7 @@ def _is_read(file: str) -> bool:
     return not file.startswith("<frozen ") and file not in (__file__, names.__file__, importlib.__file__)
 
 
-def _answer(function: Callable[..., Any], hello: Hello, request: Buffer) -> list[Buffer]:
+def _answer(function: Callable[..., Any], hello: Hello, request: Buffer, own: Own) -> list[Buffer]:
     try:
         epoch, ordinals, values = decode(request)
     except WireError as error:  # a record whose class nobody has imported here
@@ -181,7 +182,7 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Buffer) -> list
             from actorflow.data.chance import drawn  # with numpy.random, which others need not wait for
 
             chance = drawn(hello.seed, epoch, ordinals, as_bits=hello.as_bits)
-        apply_to_each(function, results, values, chance)
+        apply_to_each(function, results, values, chance, own)
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
             "what": cut(said(error), WHAT),

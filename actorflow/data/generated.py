@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextvars import Context
 from dataclasses import dataclass, field
 from inspect import isasyncgenfunction, iscoroutine
 from itertools import islice
 from typing import Any, cast
 
 from actorflow.cancelling import FAILURES, is_cancellation
+from actorflow.data.each import Own, within
 from actorflow.data.settings import named
 from actorflow.errors import ActorflowError, ConfigError, InputError, said
 
@@ -50,10 +52,11 @@ class GeneratedSource:
         """
         if self.blocking:
             return IterableReader(self, start, None)
-        made = made_by(self)
+        context = Own().fresh()
+        made = context.run(made_by, self)
         if isinstance(made, AsyncIterable):
-            return AsyncReader(self, start, made)
-        return IterableReader(self, start, made)
+            return AsyncReader(self, start, made, context)
+        return IterableReader(self, start, made, context)
 
 
 def generator(function: Any, *, blocking: bool | None = None) -> GeneratedSource:
@@ -124,13 +127,20 @@ def made_by(source: GeneratedSource) -> Any:
 class IterableReader:
     """One pass over an iterable."""
 
-    __slots__ = ("_at", "_error", "_iterator", "_source", "_start")
+    __slots__ = ("_at", "_context", "_error", "_iterator", "_source", "_start")
 
-    def __init__(self, source: GeneratedSource, start: int, made: Iterable[Any] | None) -> None:
+    def __init__(
+        self,
+        source: GeneratedSource,
+        start: int,
+        made: Iterable[Any] | None,
+        context: Context | None = None,
+    ) -> None:
         self._source = source
         self._start = start
         self._at = 0
-        self._iterator: Iterator[Any] | None = None if made is None else iter(made)
+        self._context = context or Own().fresh()  # of this pass
+        self._iterator: Iterator[Any] | None = None if made is None else self._context.run(iter, made)
         self._error: InputError | None = None
 
     def read(self, n: int) -> list[Any]:
@@ -140,13 +150,14 @@ class IterableReader:
         values: list[Any] = []
         try:
             if self._iterator is None:
-                made = made_by(self._source)
-                self._iterator = iter(cast("Iterable[Any]", made))  # made_by refuses an async one here
+                made = self._context.run(made_by, self._source)
+                again = cast("Iterable[Any]", made)  # made_by refuses an async one here
+                self._iterator = self._context.run(iter, again)
             while self._at < self._start:
-                if next(self._iterator, self) is self:
+                if self._context.run(next, self._iterator, self) is self:
                     return []
                 self._at += 1
-            values.extend(islice(self._iterator, n))  # what came before an error stays in the list
+            self._context.run(values.extend, islice(self._iterator, n))  # what came before an error stays
         except InputError as error:
             self._error = error
         except FAILURES as cause:
@@ -162,19 +173,22 @@ class IterableReader:
         end = getattr(self._iterator, "close", None)
         self._iterator = iter(())
         if end is not None:
-            end()
+            self._context.run(end)
 
 
 class AsyncReader:
     """One pass over an async iterable, one element a read: nobody can tell whether the next is there."""
 
-    __slots__ = ("_error", "_iterator", "_left", "_source", "_at")
+    __slots__ = ("_at", "_context", "_error", "_iterator", "_left", "_source")
 
-    def __init__(self, source: GeneratedSource, start: int, made: AsyncIterable[Any]) -> None:
+    def __init__(
+        self, source: GeneratedSource, start: int, made: AsyncIterable[Any], context: Context
+    ) -> None:
         self._source = source
         self._left = start
         self._at = 0
-        self._iterator: AsyncIterator[Any] = made.__aiter__()
+        self._context = context  # of this pass
+        self._iterator: AsyncIterator[Any] = self._context.run(made.__aiter__)
         self._error: InputError | None = None
 
     def read(self, n: int) -> Awaitable[list[Any]]:
@@ -186,7 +200,7 @@ class AsyncReader:
             raise self._error
         try:
             while True:
-                value = await anext(self._iterator)
+                value = await within(self._context, anext(self._iterator))
                 self._at += 1
                 if not self._left:
                     return [value]
@@ -206,7 +220,7 @@ class AsyncReader:
         """Ends an async generator, whose `finally` runs."""
         end = getattr(self._iterator, "aclose", None)
         if end is not None:
-            await end()
+            await within(self._context, end())
 
 
 def _failed(source: GeneratedSource, at: str, cause: BaseException) -> InputError:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from actorflow.cancelling import FAILURES
 from actorflow.data.chance import Epochs, drawn
-from actorflow.data.each import apply_to_each
+from actorflow.data.each import Own, apply_to_each
 from actorflow.setting import Workers
 
 
@@ -78,6 +78,7 @@ class ThreadMapper:
         self._loop = loop
         self._seed = seed
         self._as_bits = as_bits
+        self._own = Own()
         self._closed = False
 
     async def start(self) -> None:
@@ -97,7 +98,16 @@ class ThreadMapper:
                 reply.set_exception(error)
                 reply.exception()  # whoever waited may be gone
 
-        job = partial(applied, self._function, values, ordinals, epoch, self._seed, as_bits=self._as_bits)
+        job = partial(
+            applied,
+            self._function,
+            values,
+            ordinals,
+            epoch,
+            self._seed,
+            as_bits=self._as_bits,
+            own=self._own,
+        )
         self._workers.submit(job, done)
         return reply
 
@@ -116,12 +126,13 @@ def applied(
     seed: int | None,
     *,
     as_bits: bool = False,
+    own: Own | None = None,
 ) -> list[Any]:
     """Returns the function's results; raises Failed, with what was done before, at the first failure."""
     results: list[Any] = []
     try:
         chance = None if seed is None else drawn(seed, epoch, ordinals, as_bits=as_bits)
-        apply_to_each(function, results, values, chance)
+        apply_to_each(function, results, values, chance, own)
     except FAILURES as error:
         raise Failed(ordinals[len(results)], error, results) from error
     return results

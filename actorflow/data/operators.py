@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from actorflow.cancelling import FAILURES
 from actorflow.data.chance import drawn
 from actorflow.data.chunk import Chunk, numbers, places
 from actorflow.data.deferred import Deferred, made
-from actorflow.data.each import apply_to_each, check_is_value
+from actorflow.data.each import Own, apply_to_each, check_is_value
 from actorflow.data.pace import Pace
 from actorflow.data.stage import Operator, Place
 
@@ -24,6 +25,7 @@ class Map(Operator):
         self._seed = seed
         self._as_bits = as_bits
         self._function = function
+        self._own = Own()
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives what the function makes of each, and before a failure what it made until then."""
@@ -35,7 +37,7 @@ class Map(Operator):
         out: list[Any] = []
         try:
             chance = None if self._seed is None else self._drawn(chunk.numbers)
-            apply_to_each(self._function, out, chunk.values, chance)
+            apply_to_each(self._function, out, chunk.values, chance, self._own)
         except FAILURES as error:
             if out:
                 yield Chunk(out, chunk.numbers[: len(out)])
@@ -51,7 +53,7 @@ class Map(Operator):
         def make(parts: list[Any]) -> Any:
             try:
                 chance = () if self._seed is None else self._drawn([number])
-                result = self._function(parts[0], *chance)
+                result = self._own.call(self._function, parts[0], *chance)
                 check_is_value(result)
             except FAILURES as error:
                 raise self.place.failed(number, error) from error
@@ -68,23 +70,25 @@ class Filter(Operator):
     def __init__(self, place: Place, keep: Callable[[Any], Any]) -> None:
         super().__init__(place)
         self._keep = keep
+        self._own = Own()
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives those that stay."""
-        values, kept = chunk.values, []
-        at = 0
-        if self.lazy:
-            values = [made(value) for value in values]
+        values = [made(value) for value in chunk.values] if self.lazy else chunk.values
+        found: list[Any] = []
+        kept: list[bool] = []
+        failure: BaseException | None = None
         try:
-            keep = self._keep
-            for at, value in enumerate(values):  # noqa: B007  the failure is at the last one looked at
-                found = keep(value)
-                check_is_value(found)
-                kept.append(bool(found))
+            apply_to_each(self._keep, found, values, own=self._own)
         except FAILURES as error:
-            yield _those(values, chunk.numbers, kept)
-            raise self.place.failed(chunk.numbers[at], error) from error
+            failure = error
+        try:
+            kept.extend(map(bool, found))
+        except FAILURES as error:  # at an element before the other
+            failure = error
         yield _those(values, chunk.numbers, kept)
+        if failure is not None:
+            raise self.place.failed(chunk.numbers[len(kept)], failure) from failure
 
 
 def _those(values: list[Any], numbers: list[int], kept: list[bool]) -> Chunk:
@@ -181,6 +185,7 @@ class FlatMap(Operator):
     def __init__(self, place: Place, function: Callable[[Any], Any]) -> None:
         super().__init__(place)
         self._function = function
+        self._own = Own()
         self._made = 0
         self._pace = Pace()
 
@@ -188,17 +193,23 @@ class FlatMap(Operator):
         """Gives what each becomes; no more than a chunk of it exists at once, and less where that is slow."""
         out: list[Any] = []
         pace, start = self._pace, self.now()
+        context = self._own.fresh()
+        unchanged = self._own.equal(context)
         for value, whose in zip(chunk.values, chunk.numbers, strict=True):
             given = made(value) if self.lazy else value
             try:
-                parts = self._function(given)
+                context, unchanged = self._own.after(context, unchanged)
+                run = context.run  # for all that comes of this element
+                parts = run(self._function, given)
                 check_is_value(parts)
-                for part in parts:
-                    out.append(part)
-                    if len(out) >= pace.most:
-                        pace.took(len(out), self.now() - start)
-                        yield self._chunk(out)
-                        out, start = [], self.now()
+                parts = run(iter, parts)
+                while True:
+                    run(out.extend, islice(parts, pace.most - len(out)))  # what came before an error stays
+                    if len(out) < pace.most:
+                        break
+                    pace.took(len(out), self.now() - start)
+                    yield self._chunk(out)
+                    out, start = [], self.now()
             except FAILURES as error:
                 if out:
                     yield self._chunk(out)

@@ -15,11 +15,30 @@ tidy is collected after the run.
 from __future__ import annotations
 
 import gc
+import sys
 
 # Each tidy tells the interpreter that all is clean, which puts off its own whole collections; garbage
 # that is older than a run would pile up. So there is one whole collection before every so many runs: a run
 # pays 5 us for it in a process of 45,000 objects, 40 us in one of 650,000.
 _WHOLE_EVERY = 2_000
+
+_of_the_interpreter = [0]
+"""How many objects counted as frozen when it was seen last that the program had frozen none."""
+
+
+def anybody_froze() -> bool:
+    """Tells whether the program has frozen objects that it has not thawed; in a moment, if it has not.
+
+    CPython 3.12 counts as frozen also what is immortal, as soon as a collection has met it. So a new number
+    says nothing by itself: then it is looked whether an object is frozen that is as old as the interpreter.
+    """
+    count = gc.get_freeze_count()
+    if count in (0, *_of_the_interpreter):
+        return False
+    if all(each is not sys.modules for each in gc.get_objects()):
+        return True
+    _of_the_interpreter[0] = count
+    return False
 
 
 class Collector:
@@ -44,9 +63,7 @@ class Collector:
         gc.collect(
             2 if self._runs % _WHOLE_EVERY == 0 else 1
         )  # before the run: its finalisers see the real world
-        self._frozen = (
-            gc.get_freeze_count() == 0
-        )  # counts the frozen, so it costs nothing where there are none
+        self._frozen = not anybody_froze()
         if self._frozen:
             gc.freeze()
 

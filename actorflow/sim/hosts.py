@@ -37,6 +37,7 @@ from actorflow.sim.tasks import SimTask
 
 if TYPE_CHECKING:
     from actorflow.actors.ask import Ask
+    from actorflow.actors.cell import Cell
     from actorflow.sim.worlds import World
 
 Boot = Callable[["Host"], object]
@@ -68,6 +69,7 @@ class Host:
         self.loop = world.loop
         self.asked: dict[int, Ask] = {}
         self.questions: dict[int, Future[Any]] = {}
+        self.sought: dict[int, RemoteRef] = {}  # whom the questions of this host are asked
         self.wires: dict[str, Callable[[Any], object]] = {}
         self.next_number = world.next_number
         self._world = world
@@ -90,6 +92,12 @@ class Host:
         """Starts an actor on this host; from other hosts it is `ref("<host>/<name>")`."""
         self._check_alive("spawns")
         return self._context.copy().run(self.system.spawn, factory, *args, name=name)
+
+    def actor_elsewhere(self, address: str) -> Cell | None:
+        """Returns the actor at `<host>/<actor>`, if that host runs and has it now."""
+        name, _, actor = address.partition("/")
+        host = next((host for host in self._world.hosts if host.name == name), None)
+        return host.system.actors.get(actor) if host is not None and host.alive else None
 
     def ref(self, address: str) -> RemoteRef:
         """Returns the address of an actor of any host, as seen from this one.
@@ -242,6 +250,7 @@ class Host:
                 for cell in system.actors.values():
                     cell.data.clear()  # the turn in which the crash came takes no further message
         running, self._running = self._running, {}
+        self._tell_asked()
         self.asked = {}
         self.questions = {}
         for outcome in running:
@@ -250,6 +259,15 @@ class Host:
                     ActorDied(f"host '{self.name}' crashed, incarnation {self.incarnation}")
                 )
                 outcome.exception()  # who does not await it has lost nothing
+
+    def _tell_asked(self) -> None:
+        """Has others hear that this host waits for no answer any more, as they do when a connection breaks.
+
+        Only those hear to whom it makes a difference. The news travels behind what was sent before.
+        """
+        sought, self.sought = self.sought, {}
+        for ask, ref in sought.items():
+            ref.call_off(ask)
 
     def pause(self, seconds: float = math.inf) -> None:
         """Stops this host where it stands, as SIGSTOP does; the longer of two pauses holds."""
@@ -449,6 +467,7 @@ class RemoteRef:
         body = sent(message)
         ask = host.next_number()
         host.questions[ask] = future
+        host.sought[ask] = self
         timer = loop.at(loop.time() + limit_s / host.clock.rate, self._late, future, message, limit_s)
         self._link.send(Envelope(host.name, self._actor, body, ask, SAY, limit_s))
         try:
@@ -460,7 +479,14 @@ class RemoteRef:
         finally:
             timer.cancel()
             host.questions.pop(ask, None)
+            host.sought.pop(ask, None)
             del body, future, timer  # an error knows this frame, which would keep it
+
+    def call_off(self, ask: int) -> None:
+        """Says that nobody waits for the answer to a question, if its actor wants to know."""
+        cell = self._host.actor_elsewhere(self.name)
+        if cell is not None and cell.cancellable:
+            self._link.send(Envelope(self._host.name, self._actor, None, ask, CANCEL, 0.0))
 
     def _late(self, future: Future[Any], message: Any, limit_s: float) -> None:
         if not future.done():

@@ -43,6 +43,7 @@ PROGRAM = """
         def receive(self, message): self.tell(self.to, message)
 
     async def main():
+        asyncio.get_running_loop().slow_callback_duration = 60  # of a busy machine, not of a leak
         files, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
         try:
             async with ActorSystem(deadline_s=1.0) as system:
@@ -131,6 +132,7 @@ INTERRUPTED = """
             raise KeyboardInterrupt
 
     async def main():
+        asyncio.get_running_loop().slow_callback_duration = 60  # of a busy machine, not of a leak
         try:
             async with ActorSystem() as system:
                 await system.spawn(Interrupted).tell(sys.argv[2])

@@ -11,14 +11,14 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.errors import ActorError, ActorflowError, DeadlinePassed
+from actorflow.actors.system import ActorSystem
+from actorflow.errors import ActorDied, ActorError, ActorflowError, DeadlinePassed
 from actorflow.spec import spec
 from tests.actors.playing import play
 from tests.actors.posts import between
 
 if TYPE_CHECKING:
     from actorflow.actors.post import Post
-    from actorflow.actors.system import ActorSystem
     from tests.actors.channels import End
 
 LONG_S = 1.5
@@ -292,11 +292,79 @@ def test_a_cancellation_of_its_own_is_a_failure_as_ever() -> None:
     play(body)
 
 
-def test_the_rest_of_a_deadline_is_that_of_an_async_handler() -> None:
-    class Plain(af.Actor):
+class Plain(af.Actor):
+    """Says how much is left when it begins, and after `message` seconds of work."""
+
+    def __init__(self) -> None:
+        self.told: list[float | None] = []
+
+    def on_start(self) -> None:
+        self.told.append(self.remaining_s())
+
+    def receive(self, message: float) -> Any:
+        begun = self.remaining_s()
+        self.told.append(begun)
+        until = self.system.now() + message
+        while self.system.now() < until:
+            pass
+        return begun, self.remaining_s()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_plain_handler_knows_what_is_left(busy: bool) -> None:
+    """Whether it runs inside the task of the asker or in its turn, and however fast those before it were."""
+
+    async def main() -> None:
+        async with ActorSystem() as system:
+            plain = system.spawn(Plain, name="plain")
+            for _ in range(200 if busy else 0):
+                await plain.ask(0.0)
+            asks = [plain.ask(0.02, 7.0)] if busy else [plain.ask(0.02, 7.0) for _ in range(3)]
+            for begun, left in await asyncio.gather(*asks):
+                assert 0 < left <= begun - 0.02 < 7.0
+            await plain.tell(0.0)
+            await plain.ask(0.0)
+            behaviour = system.actors["plain"].behaviour
+            assert isinstance(behaviour, Plain)
+            assert behaviour.told[0] is None
+            assert behaviour.told[-2] is None
+            with pytest.raises(ActorError, match="that of a handler, got none of 'plain' here"):
+                behaviour.remaining_s()
+
+    af.run(main())
+
+
+def test_a_plain_handler_knows_what_is_left_in_a_simulation() -> None:
+    async def body(system: ActorSystem) -> None:
+        class Late(af.Actor):
+            def receive(self, message: Any) -> Any:
+                return self.remaining_s()
+
+        late = system.spawn(Late)
+        assert await late.ask(1) == pytest.approx(5)
+        assert await late.ask(1, deadline_s=0.5) == pytest.approx(0.5)
+        found = await asyncio.gather(*(late.ask(1, deadline_s=k + 1.0) for k in range(3)))
+        assert found == [pytest.approx(k + 1.0) for k in range(3)]
+
+    play(body)
+
+
+@sim.world("a", "b", latency_s=0.01)
+async def plain_on_another_host(world: sim.World) -> None:
+    class Late(af.Actor):
         def receive(self, message: Any) -> Any:
             return self.remaining_s()
 
+    a, b = world.hosts
+    b.spawn(Late, name="late")
+    assert await a.run(a.ref("b/late").ask(1, deadline_s=3.0)) == pytest.approx(3.0, abs=0.1)
+
+
+def test_a_plain_handler_of_another_host_knows_what_is_left() -> None:
+    plain_on_another_host()
+
+
+def test_the_rest_of_a_deadline_is_that_of_a_handler_that_has_not_ended() -> None:
     class Leaves(af.Actor):
         reentrant = False
 
@@ -311,8 +379,6 @@ def test_the_rest_of_a_deadline_is_that_of_an_async_handler() -> None:
         reentrant = True
 
     async def body(system: ActorSystem) -> None:
-        with pytest.raises(ActorError, match="the rest of a deadline is that of an async handler"):
-            await system.spawn(Plain).ask(1)
         for kind in (Leaves, LeavesMany):
             task, left = await system.spawn(kind).ask(1, deadline_s=3)
             assert left == pytest.approx(3)
@@ -386,18 +452,58 @@ async def over_hosts(world: sim.World, how: str) -> None:
     await world.sleep(0.1)
     if how == "cancelled":
         asking.cancel()
-    with suppress(asyncio.CancelledError, DeadlinePassed):
+    if how == "crashed":
+        a.crash()
+    with suppress(asyncio.CancelledError, DeadlinePassed, ActorDied):
         await asking
     await world.sleep(0.1)
     assert made[0].ended == [("a", "cancelled")]
+    if how == "crashed":
+        await world.restart(a)
     assert await a.run(a.ref("b/front").ask("b", deadline_s=60)) == "b"
     assert made[0].left[1] == pytest.approx(60, abs=0.1)
     assert not (a.asked or b.asked or c.asked)
 
 
-@pytest.mark.parametrize("how", ["late", "cancelled"])
+@pytest.mark.parametrize("how", ["late", "cancelled", "crashed"])
 def test_a_chain_over_simulated_hosts(how: str) -> None:
     over_hosts(how)
+
+
+@sim.world("a", "b", latency_s=0.01)
+async def asked_by_the_crashed(world: sim.World, how: str) -> None:
+    """Host `a` crashes while it asks."""
+    made: list[Any] = []
+
+    class Kept(Fetch):
+        cancellable = how != "goes on"
+        reentrant = how == "of many"
+
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    a, b = world.hosts
+    b.spawn(Kept, name="fetch")
+    a.run(a.ref("b/fetch").ask("a", deadline_s=10.0))
+    for_b = None
+    if how == "of many":
+        for_b = b.run(b.ref("b/fetch").ask("b", deadline_s=10.0))
+    await world.sleep(0.005 if how == "on its way" else 0.05)
+    a.crash()
+    await world.sleep(0.1)
+    (fetch,) = made
+    assert ("a", "cancelled") in fetch.ended or how in ("goes on", "on its way")
+    assert how != "goes on" or not fetch.ended
+    assert not b.asked or how in ("goes on", "of many")
+    if for_b is not None:
+        assert fetch.ended == [("a", "cancelled")], "another asker's handler ended as well"
+        for_b.cancel()
+
+
+@pytest.mark.parametrize("how", ["at work", "on its way", "of many", "goes on"])
+def test_whoever_was_asked_by_a_simulated_host_that_crashes_hears_of_it(how: str) -> None:
+    asked_by_the_crashed(how)
 
 
 # -- in graphs -----------------------------------------------------------------------------------------

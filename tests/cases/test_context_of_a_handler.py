@@ -254,6 +254,118 @@ def test_a_function_of_a_data_pipeline_changes_nothing_outside() -> None:
     Context().run(asyncio.run, main())
 
 
+def spoils_and_tells(value: Any) -> Any:
+    """Returns whether it has found a context that somebody has spoilt, and spoils it."""
+    found = spoilt()
+    spoil()
+    return np.asarray([found], bool)
+
+
+def spoilt() -> bool:
+    return any(a == b for a, b in zip(seen(), SPOILT, strict=True))
+
+
+SPOILT: Seen = ("somebody", "raise", 3)
+COUNT = 300
+"""More elements than one chunk has."""
+
+
+def numbers_of() -> Any:
+    return af.data.arrays(np.arange(COUNT))
+
+
+async def spoiling_later() -> Any:
+    for _ in range(3):
+        yield np.asarray([spoilt()], bool)
+        await asyncio.sleep(0)
+    spoil()
+    yield np.asarray([not spoilt()], bool)
+
+
+def looks(value: Any) -> Any:
+    return np.asarray([np.any(value) or spoilt()], bool)
+
+
+def keeps_if_clean(value: Any) -> bool:
+    clean = not spoilt()
+    spoil()
+    return clean
+
+
+PIPELINES: dict[str, Callable[[], Any]] = {
+    "map": lambda: numbers_of().map(spoils_and_tells),
+    "map on threads": lambda: numbers_of().map(spoils_and_tells, threads=2),
+    "map after another": lambda: numbers_of().map(lambda v: (spoil(), False)[1]).map(looks),
+    "filter": lambda: numbers_of().filter(keeps_if_clean).map(lambda v: looks(False)),
+    "flat_map": lambda: numbers_of().flat_map(lambda v: [spoils_and_tells(v)]),
+    "a generator within flat_map": lambda: numbers_of().flat_map(
+        lambda v: (spoils_and_tells(v) for _ in "1")
+    ),
+    "bucket": lambda: (
+        numbers_of()
+        .bucket(lambda v: int(keeps_if_clean(v)), boundaries=[1], sizes=[COUNT, COUNT])
+        .map(lambda batch: np.asarray([len(batch) != COUNT], bool))
+    ),
+    "a generator on a thread": lambda: af.data.generator(lambda: (spoil() for _ in range(9))).map(
+        lambda value: np.asarray([spoilt()], bool)
+    ),
+    "a generator on the loop": lambda: af.data.generator(
+        lambda: ((spoil(), k)[1] for k in range(9)), blocking=False
+    ).map(lambda value: np.asarray([spoilt()], bool)),
+    "an async generator": lambda: af.data.generator(spoiling_later).map(looks),
+}
+
+
+@pytest.mark.parametrize("how", PIPELINES)
+def test_elements_of_a_data_pipeline_find_a_context_that_nobody_has_spoilt(how: str) -> None:
+    async def main() -> None:
+        here = seen()
+        found = [element async for element in PIPELINES[how]()]
+        assert found
+        assert not np.any(np.concatenate([np.ravel(f) for f in found]))
+        if how in ("map", "filter", "flat_map"):
+            assert len(found) == COUNT
+        assert seen() == here
+
+    Context().run(asyncio.run, main())
+
+
+def test_a_pipeline_finds_the_context_of_the_program_that_opens_it() -> None:
+    async def main() -> None:
+        WHO.set("the program")
+        decimal.getcontext().prec = 7
+        for pipeline in (
+            numbers_of().map(told_and_changed),
+            numbers_of().flat_map(lambda v: [told_and_changed(v)]),
+        ):
+            assert [tuple(element) async for element in pipeline] == [(1, 7)] * COUNT
+        assert decimal.getcontext().prec == 7
+
+    Context().run(asyncio.run, main())
+
+
+def told_and_changed(value: Any) -> Any:
+    found = np.asarray([WHO.get() == "the program", decimal.getcontext().prec], np.int64)
+    spoil()
+    return found
+
+
+def test_a_generator_keeps_what_it_sets_until_its_pass_ends() -> None:
+    def counting() -> Any:
+        for k in range(200):
+            yield np.asarray([k, COUNTED.get()], np.int64)
+            COUNTED.set(COUNTED.get() + 1)
+
+    async def main() -> None:
+        pipeline = af.data.generator(counting).repeat(2)
+        assert [element[0] == element[1] async for element in pipeline] == [True] * 400
+
+    Context().run(asyncio.run, main())
+
+
+COUNTED: ContextVar[int] = ContextVar("counted", default=0)
+
+
 def test_in_a_simulation_as_well() -> None:
     async def main() -> None:
         async with af.ActorSystem() as system:

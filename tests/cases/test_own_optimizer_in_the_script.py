@@ -143,6 +143,29 @@ def test_a_script_whose_file_is_a_link_trains_too(tmp_path: Path) -> None:
     assert "RunDone" in done.stdout
 
 
+@pytest.mark.parametrize("how", ["by its file", "as a module"])
+def test_a_module_of_a_package_has_one_name_however_it_is_started(how: str, tmp_path: Path) -> None:
+    """Its workers are given its file where it is started by that, and its name where `-m` was."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "part.py").write_text(HEAD + TAIL + PARTS["a Transform made by a function"] + MAIN)
+    if how == "by its file":
+        done = ran(package / "part.py")
+    else:
+        with own_runs():
+            done = subprocess.run(
+                [sys.executable, "-m", "package.part"],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=HANG_S,
+                check=False,
+            )
+    assert done.returncode == 0, done.stderr
+    assert "RunDone" in done.stdout
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_command_line_takes_a_policy_of_ones_own(apart: bool, tmp_path: Path) -> None:
     program, other = tmp_path / "program.py", tmp_path / "policies.py"

@@ -64,3 +64,42 @@ def test_one_batch_fewer_is_found_as_well() -> None:
 @pytest.mark.parametrize("policy", [af.Sync(), af.Async(), Backup(2, 3)], ids=str)
 def test_equal_batches_end_in_good_order(policy: Policy) -> None:
     run(policy, [7], streams, epochs=2)
+
+
+def pipelines(rows: list[dict[Any, Any]]) -> Any:
+    """A pipeline of what a worker has, such as its own part of the files."""
+    (x,) = rows[0]
+    return af.data.arrays({x: np.ones((2 * len(rows), 4), "float32")}).batch(2)
+
+
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async()], ids=str)
+def test_a_pipeline_that_is_split_by_worker_is_named(policy: Policy) -> None:
+    """Each reads its part, and the parts are not equal."""
+    with pytest.raises(CoordinationError, match=r"has 8 batches of epoch 0, but 'worker\d' has computed"):
+        run(policy, [12, 8, 12], pipelines)
+
+
+def test_a_worker_that_comes_back_with_fewer_is_named() -> None:
+    """Its first life had 240, as all have, and its second finds 3 on its disk."""
+    with af.Graph(seed=0) as graph:
+        x = af.placeholder("float32", (None, 4))
+        w = af.Variable(af.init.he((4, 1)), name="w")
+        loss = af.mean((x @ w) ** 2)
+        train = af.minimize(loss, af.optim.sgd(0.1))
+    left = [240, 240, 240]
+
+    def batches(epoch: int) -> Any:
+        return [{x: np.ones((2, 4), "float32")} for _ in range(left.pop() if left else 3)]
+
+    program = af.Program(graph=graph, loss=loss, train=train, epochs=1, batches=batches)
+
+    @sim.world("chief", ps=1, worker=3, latency_s=0.0005)
+    async def crashed(world: Any) -> None:
+        async with af.Cluster.simulated(program, ps=1, workers=3, work_s=0.1, world=world) as cluster:
+            async for event in af.Trainer(cluster, af.Sync()).run():
+                if isinstance(event, af.UpdateDone) and event.step == 2:
+                    world.crash("worker1")
+                    world.restart_later("worker1", 0.3)
+
+    with pytest.raises(CoordinationError, match="'worker1' has 3 batches of epoch 0, but"):
+        crashed()

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from math import inf, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow.cluster.course import FEWEST, Course
@@ -54,3 +54,81 @@ def test_however_long_a_run_is_it_is_told_as_it_is(first: float, share: float, n
     assert fallen.no_better() is None
     assert risen.no_better() is not None
     assert len(fallen._blocks) < 32
+
+
+# -- the law: what is told is what a look at all losses tells ----------------------------------------------
+
+
+def told(losses: list[float], kind: type[Course] = Course) -> bool:
+    made = kind(1)
+    for loss in losses:
+        made.add(loss)
+    return made.no_better() is not None
+
+
+def should(losses: list[float]) -> bool | None:
+    """What all losses say; None where the blocks may say either, since a quarter of them is no quarter of all."""
+    first, n = losses[0], len(losses)
+    ends = [sum(losses[-k:]) / k for k in range(n // 5, n // 3)]
+    if max(ends) < 0.7 * first:
+        return False  # whatever it did on the way: it is a quarter below the first at the end
+    if min(ends) >= 1.01 * first:
+        return True
+    return None
+
+
+RUNS = st.builds(
+    lambda first, way, end, n: [
+        first,
+        *repeat(first * way, n - 2 * n // 5),
+        *repeat(first * end, 2 * n // 5),
+    ],
+    LOSSES,
+    st.sampled_from([0.1, 1.0, 1.5, 4.0]),
+    st.sampled_from([0.05, 0.5, 0.69, 1.02, 1.5, 10.0]),
+    st.integers(FEWEST, 2000),
+)
+
+
+def judge(losses: list[float], kind: type[Course] = Course) -> None:
+    right = should(losses)
+    assert right is None or told(losses, kind) == right
+
+
+@given(RUNS)
+def test_a_run_is_no_better_where_all_of_its_losses_say_so(losses: list[float]) -> None:
+    judge(losses)
+
+
+class ForgetsTheEnd(Course):
+    def no_better(self) -> tuple[float, float, float] | None:
+        self._blocks = self._blocks[: len(self._blocks) // 2]
+        return super().no_better()
+
+
+class TakesTheHighestForTheEnd(Course):
+    def no_better(self) -> tuple[float, float, float] | None:
+        most = max(self._blocks)
+        self._blocks = [most] * len(self._blocks)
+        return super().no_better()
+
+
+class AddsBlocksUp(Course):
+    """Two blocks that become one are a sum and no mean."""
+
+    def add(self, loss: float) -> None:
+        before = self._length
+        super().add(loss)
+        if self._length != before:
+            self._blocks = [2 * block for block in self._blocks]
+
+
+@pytest.mark.parametrize("planted", [ForgetsTheEnd, TakesTheHighestForTheEnd, AddsBlocksUp])
+def test_the_law_finds_a_planted_fault(planted: type[Course]) -> None:
+    @settings(max_examples=200, database=None, phases=[Phase.generate], deadline=None, derandomize=True)
+    @given(RUNS)
+    def law(losses: list[float]) -> None:
+        judge(losses, planted)
+
+    with pytest.raises(AssertionError):
+        law()

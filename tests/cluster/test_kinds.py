@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, signature
+from inspect import Parameter, getdoc, signature
 from typing import Any
 
 import pytest
@@ -36,7 +36,7 @@ def test_every_option_of_a_kind_is_named_and_none_besides(make: Callable[..., An
 
 @pytest.mark.parametrize(("make", "kind"), KINDS)
 def test_the_docstring_tells_of_every_option(make: Callable[..., Any], kind: type) -> None:
-    assert all(f"            {name}: " in str(make.__doc__) for name in signature(kind).parameters)
+    assert all(f"    {name}: " in str(getdoc(make)) for name in signature(kind).parameters)
 
 
 @pytest.mark.parametrize(("make", "kind"), KINDS)

@@ -40,6 +40,7 @@ def told(x):
     return x
 
 async def mapped(function, values, processes=2):
+    asyncio.get_running_loop().slow_callback_duration = 60  # of a busy machine, not of a leak
     pool = ProcessMapper(function, processes)
     await pool.start()
     try:

@@ -1,6 +1,7 @@
 import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -55,12 +56,11 @@ def test_a_name_in_brackets_confuses_nobody(tmp_path):
 
 
 def test_without_proc_a_number_is_all_there_is(monkeypatch):
-    class Nowhere(type(alive.Path())):  # type: ignore[misc]
-        def __new__(cls, *parts):
-            return super().__new__(cls, "/nowhere", *(str(part).lstrip("/") for part in parts))
+    def nowhere(*parts):
+        return Path("/nowhere", *(str(part).lstrip("/") for part in parts))
 
     alive._world.cache_clear()
-    monkeypatch.setattr(alive, "Path", Nowhere)
+    monkeypatch.setattr(alive, "Path", nowhere)
     try:
         own = Pid.of(os.getpid())
         assert own is not None

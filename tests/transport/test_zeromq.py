@@ -318,13 +318,21 @@ def test_who_dials_tries_again_after_a_handshake_that_failed() -> None:
     """libzmq itself gives up for ever when the other end breaks its protocol."""
 
     async def test(site: Site) -> None:
-        rude = await asyncio.start_server(lambda _, writer: writer.write(bytes(100)), "127.0.0.1", 0)
+        met: list[asyncio.StreamWriter] = []
+
+        async def breaks_it(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            met.append(writer)
+            writer.write(bytes(100))
+
+        rude = await asyncio.start_server(breaks_it, "127.0.0.1", 0)
         port = rude.sockets[0].getsockname()[1]
         worker0 = site.endpoint("worker0")
         worker0.dial("ps0", Address(f"tcp://127.0.0.1:{port}"))
         await asyncio.sleep(0.2)
         assert worker0.wire("ps0").contact() is Contact.UNKNOWN
         rude.close()
+        for writer in met:
+            writer.close()
         await until(lambda: can_bind(port))
         site.endpoint("ps0", f"tcp://127.0.0.1:{port}")
         await until(lambda: worker0.wire("ps0").contact() is Contact.CONNECTED)

@@ -6,12 +6,13 @@ import asyncio
 import errno
 import logging
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from actorflow.errors import ConfigError
+from actorflow.errors import ConfigError, DiskFull
 from actorflow.transport.security import attempts
 from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import Address, Endpoint, Keyring
@@ -269,3 +270,38 @@ def test_one_endpoint_has_socket_files_and_ports() -> None:
         await until(lambda: ps0.stats().refused.get("handshake"))
 
     on_a_site(test)
+
+
+def test_where_a_file_has_one_name_only_keys_are_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    keys = Keyring.new()
+    keys.save(tmp_path / "keys")
+
+    assert Keyring.load(tmp_path / "keys").ring == keys.ring
+    with pytest.raises(ConfigError, match="not there yet"):
+        Keyring.new().save(tmp_path / "keys")
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
+
+
+@pytest.mark.parametrize("change", [Keyring.rotate, Keyring.drop])
+def test_a_change_that_finds_no_room_leaves_the_file_and_the_ring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Keyring], None]
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    Keyring.new().save(tmp_path / "keys")
+    keys = Keyring.load(tmp_path / "keys")
+    keys.rotate()
+    before = (tmp_path / "keys").read_bytes(), keys.ring
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(DiskFull, match=r"must have room where they are written, got .*keys: No space"):
+        change(keys)
+    assert ((tmp_path / "keys").read_bytes(), keys.ring) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]

@@ -6,11 +6,13 @@ import contextlib
 import logging
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import zmq
 
-from actorflow.errors import ActorflowError, ConfigError
+from actorflow.disk import is_full
+from actorflow.errors import ActorflowError, ConfigError, DiskFull
 from actorflow.transport.security import Pair, Ring, parse
 
 log = logging.getLogger("actorflow.transport")
@@ -98,19 +100,9 @@ class Keyring:
 
         Raises:
             ConfigError: there is one of that name, or it cannot be made.
+            DiskFull: there is no room for it; nothing is left of it then.
         """
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _PRIVATE)
-        except OSError as error:
-            message = f"keys go to a file that is not there yet, got {path}: {error.strerror}"
-            hint = (
-                "`actorflow keys rotate FILE` adds keys to one"
-                if isinstance(error, FileExistsError)
-                else None
-            )
-            raise ConfigError(message, hint=hint) from error
-        with open(descriptor, "w", encoding="ascii") as file:
-            file.write(self.ring.text())
+        _write(Path(path), self.ring.text(), fresh=True)
 
     def rotate(self) -> None:
         """Puts a fresh pair first, which is shown from now on; those that were there are still let in."""
@@ -122,11 +114,7 @@ class Keyring:
 
     def _change(self, ring: Ring) -> None:
         if self.path is not None:
-            # ORDER: whole under another name first, so that whoever reads meanwhile finds the old or the new.
-            beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-            beside.unlink(missing_ok=True)
-            Keyring(ring).save(beside)
-            beside.replace(self.path)
+            _write(self.path, ring.text(), fresh=False)
             self._seen = _looks(os.stat(self.path))
         self._ring = ring
 
@@ -137,6 +125,50 @@ class Keyring:
 def _pair() -> Pair:
     public, secret = zmq.curve_keypair()
     return Pair(public.decode(), secret.decode())
+
+
+def _write(path: Path, text: str, *, fresh: bool) -> None:
+    """Makes a private file of all of the text, or leaves what was there; raises ConfigError, DiskFull."""
+    beside: str | None = None
+    try:
+        descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # for its maker alone
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            # ORDER: on the disk first, then under its name: whoever reads meanwhile finds the old or the new,
+            # and a machine that loses power keeps no half.
+            os.fsync(descriptor)
+        if fresh:
+            _name(beside, path)
+        else:
+            os.replace(beside, path)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    finally:
+        if beside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)  # gone already, where it was renamed
+
+
+def _name(beside: str, path: Path) -> None:
+    """Gives a file its name, which nobody else has."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system where a file has one name: keep the name first, then take its place
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _PRIVATE))
+        os.replace(beside, path)
+
+
+def _unwritten(path: Path, error: OSError) -> ActorflowError:
+    if is_full(error):
+        what = f"keys must have room where they are written, got {path}: {error.strerror}"
+        return DiskFull(what, hint="make room there, or name another folder")
+    if isinstance(error, FileExistsError):
+        what = f"keys go to a file that is not there yet, got {path}: {error.strerror}"
+        return ConfigError(what, hint="`actorflow keys rotate FILE` adds keys to one")
+    return ConfigError(f"keys go to a folder that can be written, got {path}: {error.strerror}")
 
 
 def _read(path: Path) -> tuple[str, tuple[int, ...]]:
