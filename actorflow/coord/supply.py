@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from actorflow.coord.messages import Batch
-from actorflow.errors import ProgramError, StepAborted, cut, shown
+from actorflow.errors import StepAborted, cut, shown
 from actorflow.reader_thread import ReaderThread
 from actorflow.users_code import users_code
 
@@ -124,7 +124,7 @@ class Supply:
         Who is cancelled has taken nothing.
 
         Raises:
-            ProgramError: the epoch has no batch at all, or the program's own code failed.
+            ProgramError: the program's own code failed.
             InputError: a pipeline failed at an element.
         """
         self._asked = asked = at, self._now()
@@ -266,10 +266,6 @@ class Supply:
         return next((k for k in (self._given, self._read) if k is not None and k.number == index), None)
 
     def _learn(self, epoch: int, size: int) -> None:
-        if not size:
-            message = f"every epoch needs a batch, but batches({epoch}) gave none"
-            hint = "an iterator is used up after one epoch: make a new one at each call"
-            raise ProgramError(message, hint=hint)
         self.sizes[epoch] = size
 
 
