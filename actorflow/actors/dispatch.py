@@ -250,6 +250,8 @@ class Dispatch:
                 self.turns += taken + 1
                 at = now()
                 if self._batch is not _FULL or at - last >= end - at:
+                    if self._batch is _FULL and at < end:
+                        break  # a whole one would be too long: the loop has its turn now, not in pieces: +4 %
                     batch = self._measured(taken + 1, at - last, end - at)
                 if always.context is not context or context != always.unchanged:
                     changed = True
