@@ -211,7 +211,7 @@ class Dispatch:
         self._loop.call_soon(self.pump, context=context)
         self.scheduled = True
 
-    def pump(self, held_s: float = 0.0) -> None:
+    def pump(self, held_s: float = 0.0) -> None:  # noqa: C901, PLR0915  hot: a call costs every batch
         """Gives turns until the ring is empty or the budget is spent, of which `held_s` are gone already."""
         if self.pick is not None or self.instrument is not None:
             self._pump_observed()
