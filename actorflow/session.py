@@ -315,8 +315,7 @@ class Session:
         feeds = feeds or {}
         try:
             keys = tuple(
-                key.port if type(key) is Tensor and key.graph is graph else feed_port(graph, key)
-                for key in feeds
+                k.port if type(k) is Tensor and k.graph is graph else feed_port(graph, k) for k in feeds
             )
         except FeedError:
             self._check_open()

@@ -8,7 +8,6 @@ ids grow, a plan made for some fetches stays valid when the graph grows.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -70,21 +69,15 @@ class Graph:
         self._by_name: dict[str, NodeId] = {}
         self._counts: dict[str, int] = {}
         self._tokens: list[Token[Graph | None]] = []
-        self._builder = (0, "")  # the thread that has opened it last
 
     def __enter__(self) -> Self:
         self._tokens.append(_current.set(self))
-        self._builder = threading.get_ident(), threading.current_thread().name
         return self
 
-    def check_thread(self) -> None:
-        """Raises GraphError where a block in another thread builds it: both would add nodes at once."""
-        thread, name = self._builder
-        if self._tokens and thread != threading.get_ident():
-            message = (
-                "a graph is built in one thread at a time, got a call in "
-                f"'{threading.current_thread().name}' while `with g:` is open in '{name}'"
-            )
+    def check_free(self) -> None:
+        """Raises GraphError where a block that is none of this context builds it: both would add nodes."""
+        if self._tokens and _current.get() is None:
+            message = "a graph is built in one thread or task at a time, and `with g:` is open in another"
             raise GraphError(message, hint="build there, or once that block has ended")
 
     def __exit__(self, *exc: object) -> None:

@@ -42,14 +42,14 @@ def graph_for(args: tuple[Any, ...], named: Mapping[str, Any]) -> AbstractContex
     """Returns what to build a call in: the graph of its arguments where none is open and one has any.
 
     Raises:
-        GraphError: that graph is being built in another thread.
+        GraphError: that graph is being built in another thread or task.
     """
     if opened() is not None:
         return _OPEN
     graph = graph_of((*args, *named.values()))
     if graph is None:
         return _OPEN
-    graph.check_thread()
+    graph.check_free()
     return graph
 
 
