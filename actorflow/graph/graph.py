@@ -74,6 +74,12 @@ class Graph:
         self._tokens.append(_current.set(self))
         return self
 
+    def check_free(self) -> None:
+        """Raises GraphError where a block that is none of this context builds it: both would add nodes."""
+        if self._tokens and _current.get() is None:
+            message = "a graph is built in one thread or task at a time, and `with g:` is open in another"
+            raise GraphError(message, hint="build there, or once that block has ended")
+
     def __exit__(self, *exc: object) -> None:
         _current.reset(self._tokens.pop())
 
