@@ -305,6 +305,8 @@ def unknown_argument(callee: str, name: str, known: Collection[str]) -> UnknownA
     else:
         near = get_close_matches(name, known, n=1, cutoff=0.75)
         hint = f"write {near[0]}=" if near else None
+        if hint is None and "feeds" in known:
+            hint = f"feeds are one dict, by tensor: run(fetches, {{{name}: value}})"
     return UnknownArgument(message, hint=hint)
 
 
