@@ -32,6 +32,7 @@ from actorflow.data.pipeline import Pipeline
 from actorflow.data.stats import StageStats, Stats, together
 from actorflow.errors import InputError, ProgramError
 from actorflow.graph.builder import line_at
+from actorflow.reader_thread import Call, ReaderThread
 from actorflow.standing_input import InputEntry
 from actorflow.users_code import users_code
 
@@ -45,6 +46,9 @@ BOUND = 0.2
 """The share of its time that a run may wait for input before the input is what it is said to be bound by."""
 
 _END = object()
+
+_QUICK = (list, tuple, dict)
+"""What no code of the program's reads."""
 
 
 def _none() -> Stats | None:
@@ -127,6 +131,7 @@ class Batches:
         clock: Tells how long it takes.
         at: Where to begin: that many were taken before.
         made: The function that gave it, for reports; None where it is not known.
+        thread: Where its plain code runs; None for the thread of the loop.
 
     Attributes:
         size: How many there are in the whole epoch; None where nobody knows.
@@ -144,6 +149,7 @@ class Batches:
         clock: Clock,
         at: Bookmark,
         made: Callable[[int], Any] | None = None,
+        thread: ReaderThread | None = None,
     ) -> None:
         if not isinstance(source, Iterable | AsyncIterable):
             message = f"{name} must return an iterable of feeds, got {source!r:.60}"
@@ -161,6 +167,8 @@ class Batches:
         self._iterator: Any = None
         self._unfixed: InputError | None = None
         self._made = made
+        self._thread = None if self._awaits or type(source) in _QUICK else thread
+        self._call: Call | None = None  # the last one there
         self._since: float | None = None  # since when somebody waits
 
     def stands(self) -> InputEntry | None:
@@ -260,7 +268,11 @@ class Batches:
             message = f"{self._name} cannot go on: the position is of a pipeline, got {self._source!r:.60}"
             raise ProgramError(message)
         with users_code(self._name):
-            self._iterator = aiter(self._source) if self._awaits else iter(self._source)
+            if self._awaits:
+                self._iterator = aiter(self._source)
+            else:
+                self._iterator = await self._plain(partial(iter, self._source))
+        self._next_of = partial(next, self._iterator, _END)
         while self.taken < self._at.taken:
             if await self._next() is _END:
                 message = (
@@ -274,15 +286,26 @@ class Batches:
         if self._stream is not None:
             return await anext(self._stream, _END)
         with users_code(self._name):
-            return await anext(self._iterator, _END) if self._awaits else next(self._iterator, _END)
+            return await anext(self._iterator, _END) if self._awaits else await self._plain(self._next_of)
+
+    async def _plain(self, function: Callable[[], Any]) -> Any:
+        """Calls plain code of the program's, beside the loop where it has a thread."""
+        if self._thread is None:
+            return function()
+        self._call = call = self._thread.hand_over(function)
+        await self._thread.until_over(call)
+        return call.result()
 
     async def _close(self) -> None:
-        """Ends a generator where it stands, so that its `finally` runs now."""
+        """Ends a generator where it stands, so that its `finally` runs now, or when it gives the next one."""
         with users_code(self._name):
             if isinstance(self._iterator, AsyncGenerator):
                 await self._iterator.aclose()
             elif isinstance(self._iterator, Generator):
-                self._iterator.close()
+                if self._thread is not None and self._call is not None and not self._call.over:
+                    self._thread.after(self._call, self._iterator.close)
+                else:
+                    await self._plain(self._iterator.close)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -293,7 +316,7 @@ class Batches:
             self.waited_s += self._clock.now() - began
 
 
-def opening(clock: Clock, seed: int) -> Callable[[Any, int], Batches]:
+def opening(clock: Clock, seed: int, thread: ReaderThread | None = None) -> Callable[[Any, int], Batches]:
     """Returns how the workers of a run open an epoch: (source, epoch) -> the same batches for each of them.
 
     Where a pipeline would draw a seed when it is opened, it is given one that depends on `seed` and epoch
@@ -302,6 +325,7 @@ def opening(clock: Clock, seed: int) -> Callable[[Any, int], Batches]:
     Args:
         clock: Tells how long batches take.
         seed: Of the run; the same for all workers.
+        thread: Where plain code of the program's that gives batches runs; None for the thread of the loop.
     """
 
     def opened(source: Any, epoch: int) -> Batches:
@@ -313,7 +337,7 @@ def opening(clock: Clock, seed: int) -> Callable[[Any, int], Batches]:
         if isinstance(source, Pipeline):
             drawn = Entropy(seed * 1_000_003 + epoch).below(2**63)
             at = Bookmark(stream={**source.open().position(), "seed": drawn})
-        return Batches(source, name, clock, at)
+        return Batches(source, name, clock, at, thread=thread)
 
     return opened
 

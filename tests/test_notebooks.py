@@ -58,10 +58,13 @@ class Kernel:
 
 
 def environ(folder: Path) -> dict[str, str]:
-    """The environment of a kernel that keeps its profile and its history to itself."""
+    """The environment of a kernel that keeps its profile and its history to itself.
+
+    With CI set, hypothesis takes it for no fault that a busy machine draws slowly.
+    """
     root = str(PAGE.parents[1])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "PYTHONPATH": path}
+    return {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "PYTHONPATH": path, "CI": "true"}
 
 
 @pytest.fixture(scope="module")

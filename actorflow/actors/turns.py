@@ -274,7 +274,10 @@ class Turns(Address):
         else:
             self.number += 1
             self.job = None
-        self.done(job, result)
+        if type(job) is Ask:
+            job.done(result)  # as `done` does, without the call
+        else:
+            self.done(job, result)
         return True
 
     def drive_inline(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:

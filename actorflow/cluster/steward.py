@@ -6,6 +6,7 @@ from asyncio import Lock
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from actorflow import reader_thread, setting
 from actorflow.actors.actor import Actor
 from actorflow.actors.gradients import MakeState
 from actorflow.actors.optimizer import OptimizerActor
@@ -157,14 +158,18 @@ class Steward(Actor):
         metrics = list(program.metrics.values())
         replica = Replica(program.graph, program.loss, metrics, program.train, process.executor, self.system)
 
+        here = setting.SETTING.get()
+        thread = reader_thread.of(self.system.loop, self._clock) if here is None else None
+
         def make() -> Worker:
             self._worker = Worker(
                 replica,
                 Supply(
                     program.batches,
-                    opening(self._clock, program.graph.seed),
+                    opening(self._clock, program.graph.seed, thread),
                     now=self.system.now,
                     describe=described,
+                    thread=thread,
                 ),
                 ref(order.coordinator),
                 [ref(address) for address in order.shards],

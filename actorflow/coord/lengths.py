@@ -7,11 +7,11 @@ another. Pure: the state is frozen, each event returns the next one and what is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from actorflow.coord.messages import Batch
-from actorflow.errors import CoordinationError
+from actorflow.errors import CoordinationError, ProgramError
 
 HINT = "give every worker the same batches: they are handed out by number, so none needs a part of its own"
 
@@ -50,6 +50,24 @@ def ended(lengths: Lengths, process: str, epoch: int, size: int) -> Decided:
     if before is None:
         lengths = replace(lengths, ends={**_recent(lengths.ends, epoch), epoch: (process, size)})
     return lengths, _wrong(lengths, epoch)
+
+
+def empty(process: str, epoch: int, found: Collection[int], out: Collection[int]) -> ProgramError | None:
+    """Returns what is wrong with an epoch in which workers found no batch at all; None while one may name it.
+
+    An epoch without batches is an error in any case. Who still computes may have one of it, and then the
+    workers differ, which tells more.
+
+    Args:
+        process: Who found none.
+        epoch: In which.
+        found: Ranks of all who found none.
+        out: Ranks of all who compute, or look.
+    """
+    if not found or not set(out) <= set(found):
+        return None
+    message = f"every epoch needs a batch, but batches({epoch}) gave none to {process!r}"
+    return ProgramError(message, hint="an iterator is used up after one epoch: make a new one at each call")
 
 
 def _recent(known: Mapping[int, tuple[str, int]], epoch: int) -> dict[int, tuple[str, int]]:

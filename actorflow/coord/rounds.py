@@ -35,7 +35,7 @@ from actorflow.coord.messages import (
     Unstaged,
 )
 from actorflow.coord.outgoing import Outgoing, Send
-from actorflow.coord.permits import Permits
+from actorflow.coord.permits import Lease, Permits
 from actorflow.coord.policy import Policy, Round, View
 from actorflow.coord.quorum import Quorum
 from actorflow.coord.reach import Reach
@@ -46,7 +46,6 @@ from actorflow.errors import (
     ConfigError,
     CoordinationError,
     Fenced,
-    InputError,
     PeerLost,
     PolicyError,
     ShardLost,
@@ -95,6 +94,7 @@ class Rounds:
         self._failure: ActorflowError | None = None
         self._stopping = self._patient = False  # that waits for the update being made
         self._lengths = lengths.Lengths()
+        self._none: dict[int, int] = {}  # rank → the permit under which it found no batch at all
         self._not_finite = settings.not_finite  # contributions dropped
         self._reach = Reach(settings.beat_s, settings.fence_s)
         self._say = Outgoing(term, self.members, shards)
@@ -272,15 +272,24 @@ class Rounds:
         if epoch != batch.epoch or size > batch.index:
             what = f"{process!r} found no batch {batch.index} of epoch {batch.epoch}, of {size}"
             self._went_wrong(CoordinationError(what, hint=lengths.HINT))
-        elif size == 0:
-            what = f"{process!r} found no batch at all in epoch {epoch}"
-            self._went_wrong(InputError(what))
         else:
             self._lengths, wrong = lengths.ended(self._lengths, process, epoch, size)
             if wrong is not None:
                 self._went_wrong(wrong)
+            elif size == 0:
+                self._none[rank] = message.number  # it stays out until it is known whether others have some
             else:
                 self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
+
+    def _look_for_empty(self) -> None:
+        """Ends the run where an epoch has no batch, and nobody is left who may say more of it."""
+        out = self.permits.out
+        found = [rank for rank, number in self._none.items() if rank in out and out[rank].number == number]
+        if found:
+            process = self.members.members[found[0]].process
+            wrong = lengths.empty(process, out[found[0]].batch.epoch, found, out)
+            if wrong is not None:
+                self._went_wrong(wrong)
 
     def _found(self, rank: int) -> None:
         """Takes note that a worker has the batch that it was given."""
@@ -319,6 +328,8 @@ class Rounds:
     def _advance(self, now: float) -> None:
         if not self.quorum.opened:
             return
+        if self._none:
+            self._look_for_empty()
         if self._failure is not None or self._stopping or self._complete():
             self._close()
             return
@@ -405,9 +416,14 @@ class Rounds:
                 case Say(shard, message):
                     self._say.shard(shard, message)
                 case Discarded(error=error):
-                    self._failure = self._failure or error
+                    leases = [entry.lease for entry in self.desk.making.values()]
+                    self._failure = self._failure or self._of(error, leases)
                 case Done(version):
                     self._made(version, now)
+
+    def _of(self, error: ActorflowError, leases: Sequence[Lease]) -> ActorflowError:
+        """Why an update could not be made, with whose contributions it was to be made of."""
+        return bearing.made_of(error, [(self.members.members[e.rank].process, e.batch) for e in leases])
 
     def _made(self, version: int, now: float) -> None:
         """An update is made, everywhere."""

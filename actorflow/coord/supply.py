@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from actorflow.coord.messages import Batch
-from actorflow.errors import ProgramError, StepAborted, cut, shown
+from actorflow.errors import StepAborted, cut, shown
+from actorflow.reader_thread import ReaderThread
 from actorflow.users_code import users_code
 
 Feeds = Mapping[Any, Any]
@@ -37,6 +39,9 @@ Opening = Callable[[Any, int], AbstractAsyncContextManager[Reading]]
 
 Describe = Callable[[Callable[[int], Any], Any], str]
 """(batches, what `batches(epoch)` returned; None before it has) -> what that is, with its line."""
+
+_QUICK = (list, tuple)
+"""Sequences that no code of the program's reads."""
 
 _WHAT = 300
 """Characters that are told of what somebody waits for."""
@@ -74,6 +79,7 @@ class Supply:
         opening: Reads what is no sequence.
         now: Gives the time.
         describe: Says what batches come from.
+        thread: Where plain code of the program's runs; None for the thread of the loop.
 
     Attributes:
         sizes: How many batches each epoch has that has been read to its end.
@@ -87,6 +93,7 @@ class Supply:
         *,
         now: Callable[[], float] = lambda: 0.0,
         describe: Describe = _undescribed,
+        thread: ReaderThread | None = None,
     ) -> None:
         self.sizes: dict[int, int] = {}
         self.openings = 0
@@ -94,6 +101,7 @@ class Supply:
         self._opening = opening
         self._now = now
         self._describe = describe
+        self._thread = thread
         self._asked: tuple[Batch, float] | None = None  # what somebody waits for, and since when
         self._source: Any = None
         self._epoch: int | None = None
@@ -116,7 +124,7 @@ class Supply:
         Who is cancelled has taken nothing.
 
         Raises:
-            ProgramError: the epoch has no batch at all, or the program's own code failed.
+            ProgramError: the program's own code failed.
             InputError: a pipeline failed at an element.
         """
         self._asked = asked = at, self._now()
@@ -142,13 +150,15 @@ class Supply:
                 return None
             if self._epoch != at.epoch:
                 await self._alone(self._open(at.epoch))
-            elif self._sequence is not None:
+            elif self._sequence is not None and (self._thread is None or type(self._sequence) in _QUICK):
                 with _users(at.epoch):
                     found: Feeds = self._sequence[at.index]
                 return found
             elif (kept := self._kept(at.index)) is not None:
                 self._given = kept
                 return kept.feeds
+            elif self._sequence is not None:
+                await self._alone(self._look(at))
             elif at.index < self._taken:
                 await self._alone(self._open(at.epoch))
             else:
@@ -157,8 +167,8 @@ class Supply:
     def read_ahead(self) -> None:
         """Begins to read the next batch, if that can be awaited; it is kept until it is asked for or passed.
 
-        Others are read when they are asked for: reading them would hold up the event loop now as then,
-        and a plain generator may well give the same arrays again with other contents.
+        Others are read when they are asked for: a plain generator may well give the same arrays again with
+        other contents.
         """
         if self._epoch is None or self._reader is None or not self._awaits or self._task is not None:
             return
@@ -200,10 +210,10 @@ class Supply:
     async def _open(self, epoch: int) -> None:
         await self._leave()
         with _users(epoch):
-            source = self._source = self._batches(epoch)
+            source = self._source = await self._plain(partial(self._batches, epoch))
             self.openings += 1
             if isinstance(source, Sequence):
-                self._learn(epoch, len(source))
+                self._learn(epoch, await self._plain(partial(len, source)))
                 self._sequence = source
             else:
                 scope = self._opening(source, epoch)
@@ -211,6 +221,20 @@ class Supply:
                 self._scope = scope
         self._awaits = isinstance(source, AsyncIterable)
         self._epoch = epoch
+
+    async def _plain(self, function: Callable[[], Any]) -> Any:
+        """Calls plain code of the program's, beside the loop where it has a thread."""
+        if self._thread is None:
+            return function()
+        call = self._thread.hand_over(function)
+        await self._thread.until_over(call)
+        return call.result()
+
+    async def _look(self, at: Batch) -> None:
+        """Reads one batch of a sequence."""
+        assert self._sequence is not None
+        with _users(at.epoch):
+            self._read = _Kept(at.index, await self._plain(partial(self._sequence.__getitem__, at.index)))
 
     async def _take(self) -> None:
         """Reads one batch; whatever goes wrong closes the epoch, for it cannot go on."""
@@ -242,10 +266,6 @@ class Supply:
         return next((k for k in (self._given, self._read) if k is not None and k.number == index), None)
 
     def _learn(self, epoch: int, size: int) -> None:
-        if not size:
-            message = f"every epoch needs a batch, but batches({epoch}) gave none"
-            hint = "an iterator is used up after one epoch: make a new one at each call"
-            raise ProgramError(message, hint=hint)
         self.sizes[epoch] = size
 
 

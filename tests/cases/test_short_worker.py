@@ -12,7 +12,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.coord.policy import Backup, Policy
-from actorflow.errors import CoordinationError
+from actorflow.errors import CoordinationError, ProgramError
 
 
 def lists(rows: list[dict[Any, Any]]) -> Any:
@@ -59,6 +59,38 @@ def test_it_is_named_where_each_shard_closes_updates() -> None:
 def test_one_batch_fewer_is_found_as_well() -> None:
     with pytest.raises(CoordinationError, match="has 23 batches of epoch 0"):
         run(af.Async(), [24, 23, 24], lists)
+
+
+@pytest.mark.parametrize("kind", [lists, streams])
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async(), af.StaleSync(1), Backup(2, 3)], ids=str)
+def test_a_worker_without_any_batch_is_named(policy: Policy, kind: Callable[..., Any]) -> None:
+    with pytest.raises(
+        CoordinationError, match=r"'worker\d' has 0 batches of epoch 0, but 'worker\d' has computed"
+    ):
+        run(policy, [24, 0, 24], kind)
+
+
+def test_a_worker_without_any_batch_is_named_where_each_shard_closes_updates() -> None:
+    with pytest.raises(CoordinationError, match=r"'worker\d' has 0 batches of epoch 0"):
+        run(af.Sync(), [24, 0, 24], lists, agreement="per_shard")
+
+
+def test_a_worker_whose_second_epoch_is_empty_is_named() -> None:
+    with pytest.raises(
+        CoordinationError, match=r"'worker\d' has 0 batches of epoch 1, but 'worker\d' has computed"
+    ):
+        run(af.Async(), [6, 6, 6, 6, 0, 6], lists, epochs=2)
+
+
+@pytest.mark.parametrize("kind", [lists, streams])
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async(), Backup(2, 3)], ids=str)
+def test_an_epoch_that_is_empty_for_all_is_the_programs_fault(
+    policy: Policy, kind: Callable[..., Any]
+) -> None:
+    with pytest.raises(
+        ProgramError, match=r"every epoch needs a batch, but batches\(0\) gave none to 'worker\d'"
+    ):
+        run(policy, [0], kind)
 
 
 @pytest.mark.parametrize("policy", [af.Sync(), af.Async(), Backup(2, 3)], ids=str)

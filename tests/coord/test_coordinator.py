@@ -16,9 +16,9 @@ from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import (
     ConfigError,
     CoordinationError,
-    InputError,
     KernelError,
     PolicyError,
+    ProgramError,
     QuorumLost,
     ShardLost,
     Stalled,
@@ -398,8 +398,8 @@ def test_a_policy_that_is_wrong_ends_the_run(says: Any) -> None:
 def test_workers_that_disagree_about_the_data_end_the_run() -> None:
     company, ended = played(Sync(), size=0)
 
-    assert isinstance(ended.error, InputError)
-    assert "found no batch at all in epoch 0" in str(ended.error)
+    assert isinstance(ended.error, ProgramError)
+    assert "every epoch needs a batch, but batches(0) gave none" in str(ended.error)
     assert company.updates == []
 
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.coord.lengths import Lengths, computed, ended
+from actorflow.coord.lengths import Lengths, computed, empty, ended
 from actorflow.coord.messages import Batch
 from actorflow.coord.permits import Permits
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
-from actorflow.errors import CoordinationError
+from actorflow.errors import CoordinationError, ProgramError
 from tests.coord.world import World
 
 POLICIES: list[Policy] = [Sync(), Async(), StaleSync(1), Backup(2, 3)]
-SIZES = st.lists(st.integers(1, 9), min_size=3, max_size=3)
+SIZES = st.lists(st.integers(0, 9), min_size=3, max_size=3)
 
 
 def ran(policy: Policy, sizes: list[int], choices: list[int], agreement: Any, epochs: int = 2) -> World:
@@ -38,7 +38,9 @@ def law(policy: Policy, sizes: list[int], choices: list[int], agreement: Any) ->
     error = world.ends[0].error
     begun = {f"worker{p.rank}" for p in world.permits if p.batch.epoch == 0}
     known = {size for (name, size) in zip(world.workers, sizes, strict=True) if name in begun}
-    if len(known) == 1:
+    if known == {0}:
+        assert isinstance(error, ProgramError), (sizes, error)
+    elif len(known) == 1:
         assert error is None
     else:
         assert isinstance(error, CoordinationError), (sizes, error)
@@ -56,10 +58,15 @@ def test_no_run_ends_well_when_workers_had_different_batches(
     law(policy, sizes, choices, agreement)
 
 
-@pytest.mark.parametrize("fault", ["nobody looks at the end", "the word of one is enough"])
+@pytest.mark.parametrize(
+    "fault", ["nobody looks at the end", "the word of one is enough", "the first without a batch is believed"]
+)
 def test_the_law_finds_a_planted_fault(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     if fault == "nobody looks at the end":
         monkeypatch.setattr(Permits, "_end_for", lambda permits, rank: None)
+    elif fault == "the first without a batch is believed":
+        first: Callable[..., Any] = lambda process, epoch, found, out: empty(process, epoch, found, found)  # noqa: E731
+        monkeypatch.setattr("actorflow.coord.lengths.empty", first)
     else:
         believed: Callable[..., Any] = lambda lengths, *said: (lengths, None)  # noqa: E731
         monkeypatch.setattr("actorflow.coord.lengths.computed", believed)
@@ -67,7 +74,7 @@ def test_the_law_finds_a_planted_fault(monkeypatch: pytest.MonkeyPatch, fault: s
     draw = Random(0)
     found = []
     for _ in range(60):
-        sizes = [draw.randint(1, 5) for _ in range(3)]
+        sizes = [draw.randint(0, 5) for _ in range(3)]
         choices = [draw.randint(0, 99) for _ in range(60)]
         try:
             law(draw.choice(POLICIES), sizes, choices, "all")
@@ -91,6 +98,14 @@ def test_an_end_that_another_found_elsewhere_is_named() -> None:
     _, wrong = ended(lengths, "worker0", 0, 1)
     assert wrong is not None
     assert wrong.what == "'worker0' has 1 batch of epoch 0, but 'worker1' has 2"
+
+
+def test_an_epoch_without_batches_waits_for_the_word_of_all_who_look() -> None:
+    assert empty("worker0", 3, found=[0], out=[0, 1]) is None
+    assert empty("worker0", 3, found=[], out=[]) is None
+    wrong = empty("worker0", 3, found=[0, 1], out=[0, 1])
+    assert wrong is not None
+    assert wrong.what == "every epoch needs a batch, but batches(3) gave none to 'worker0'"
 
 
 def test_what_is_known_of_epochs_does_not_grow() -> None:
