@@ -85,6 +85,11 @@ class Carrier:
         cell.system.tasks.add(self.task)
 
     @property
+    def lane(self) -> str:
+        """Whose handlers it runs, as the ring names turns."""
+        return self._cell.name
+
+    @property
     def job(self) -> Any:
         """What the handler works on that is suspended."""
         return self._job

@@ -406,7 +406,9 @@ class Cell(Turns):
             return "suspended"
         if self.outbox:
             return "blocked"
-        return "idle" if self.idle else "ready"
+        if self.idle:
+            return "idle"
+        return "ready" if self.queued else "running"
 
     def obstacle(self) -> str:
         """Says why a message to this actor is not handled now."""
@@ -417,6 +419,8 @@ class Cell(Turns):
             why = f"its outbox waits for room at '{next(iter(self.outbox)).target.name}'"
         elif self.phase is not Phase.LIVE:
             why = f"it is {self.phase.name.lower()}"
+        elif not self.idle and not self.queued:
+            why = "its handler runs"
         else:
             why = "its turn has not come"
         verb = "waits" if len(self.waiters) == 1 else "wait"

@@ -25,6 +25,7 @@ from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
 from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError, NoBetter
+from actorflow.graph.builder import users_level
 from actorflow.trainer import EpochDone, Meter, RunDone, StepDone, scored
 
 
@@ -290,6 +291,7 @@ class _Run:
         self._last: EpochDone | None = None
         fresh = trainer.policy.fresh
         self._course = Course(1 if fresh else len(trainer.cluster.workers))  # whose base is the first version
+        self._goes_on = trainer.cluster.training is not None  # with what another run has made
         self.over = False
 
     async def updates(self) -> AsyncGenerator[UpdateDone | EpochDone, None]:
@@ -340,8 +342,8 @@ class _Run:
         return RunDone(**told, scores=last.scores, test=test, dropped=sum(dropped.values()), reasons=dropped)
 
     def _tell_of_course(self) -> None:
-        """Warns when the run ended no better than it began."""
-        found = self._course.no_better()
+        """Warns when the run ended no better than it began, unless it began where another had ended."""
+        found = None if self._goes_on else self._course.no_better()
         if found is None:
             return
         first, most, end = found
@@ -354,7 +356,7 @@ class _Run:
             message += "Let updates that are computed at once share the rate: rate='shared' of the policy"
         else:
             message += "A lower rate may help"
-        warnings.warn(NoBetter(message), stacklevel=2)
+        warnings.warn(NoBetter(message), stacklevel=users_level())
 
     def _placed(self, error: ActorflowError) -> ActorflowError:
         """Returns an error; one that an optimizer raised on its shard with the node of the update."""

@@ -296,12 +296,17 @@ class Staged:
 @travels("coord.unstaged")
 @dataclass(frozen=True, slots=True)
 class Unstaged:
-    """Shard → coordinator: cannot prepare the update of `version`; nothing has changed."""
+    """Shard → coordinator: cannot prepare the update of `version`; nothing has changed.
+
+    Attributes:
+        chosen: The set that it was of, (rank, number) each, where the shard chose it.
+    """
 
     term: int
     shard: int
     version: int
     error: ActorflowError
+    chosen: tuple[tuple[int, int], ...] = ()
 
 
 @travels("coord.commit")

@@ -36,7 +36,7 @@ from actorflow.coord.messages import (
     Unstaged,
 )
 from actorflow.coord.outgoing import Outgoing, Send
-from actorflow.coord.permits import Permits
+from actorflow.coord.permits import Lease, Permits
 from actorflow.coord.policy import Policy, Round, View
 from actorflow.coord.quorum import Quorum
 from actorflow.coord.reach import Reach
@@ -419,9 +419,14 @@ class Rounds:
                 case Say(shard, message):
                     self._say.shard(shard, message)
                 case Discarded(error=error):
-                    self._failure = self._failure or error
+                    leases = [entry.lease for entry in self.desk.making.values()]
+                    self._failure = self._failure or self._of(error, leases)
                 case Done(version):
                     self._made(version, now)
+
+    def _of(self, error: ActorflowError, leases: Sequence[Lease]) -> ActorflowError:
+        """Why an update could not be made, with whose contributions it was to be made of."""
+        return bearing.made_of(error, [(self.members.members[e.rank].process, e.batch) for e in leases])
 
     def _made(self, version: int, now: float) -> None:
         """An update is made, everywhere."""

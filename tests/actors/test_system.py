@@ -340,7 +340,7 @@ def test_a_dump_can_be_taken_while_an_actor_holds_the_loop() -> None:
 
     play(body, loop="asyncio", clock=SystemClock())
 
-    assert "busy: ready" in texts[0]
+    assert "busy: running" in texts[0]
 
 
 def test_the_same_program_runs_the_same_twice() -> None:
