@@ -324,7 +324,8 @@ class World:
 
     def dropped(self) -> list[int]:
         """What was told to be dropped, by updates and by the end: all of which a receipt says so, and once."""
-        told = [number for word in (*self.updates, *self.ends) for number, _ in word.dropped]
+        told = [number for update in self.updates for number, _ in update.dropped]
+        told += [number for end in self.ends for number, _ in end.dropped]
         assert len(told) == len(set(told)), "told twice"
         refused = {
             n for n, (first, *_) in self.outcomes.items() if not first.accepted and first.reason != NO_BATCH
