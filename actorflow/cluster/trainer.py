@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from math import nan
@@ -17,7 +18,7 @@ from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.course import Course
 from actorflow.cluster.messages import SHARD
 from actorflow.cluster.training import Training
-from actorflow.coord.bearing import counted
+from actorflow.coord.bearing import counted, kind
 from actorflow.coord.consulting import checked, enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
@@ -282,7 +283,8 @@ class _Run:
         self._epochs = epochs
         self._meter = Meter(lambda: self._cluster.messages, setting.clock(), Bookmark())
         self._epoch = self._step = self._first = self._told = self._batches = 0
-        self._not_finite = 0  # contributions that were dropped
+        self._dropped: Counter[str] = Counter()  # contributions, by the kind of reason
+        self._not_finite = 0  # of these
         self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
         self._unknown = [nan] * (1 + len(self._program.metrics))
@@ -315,6 +317,7 @@ class _Run:
                 self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             self._cluster.opened()
+            self._drop(why for _, why in heard.dropped)  # the next epoch goes on counting from there
             if heard.error is not None:
                 raise self._placed(heard.error)
         finally:
@@ -335,7 +338,8 @@ class _Run:
         self._tell_of_course()
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
-        return RunDone(**told, scores=last.scores, test=test)
+        dropped = dict(self._dropped)
+        return RunDone(**told, scores=last.scores, test=test, dropped=sum(dropped.values()), reasons=dropped)
 
     def _tell_of_course(self) -> None:
         """Warns when the run ended no better than it began, unless it began where another had ended."""
@@ -362,7 +366,7 @@ class _Run:
 
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
-        self._not_finite += counted(why for _, why in heard.dropped)
+        self._drop(why for _, why in heard.dropped)
         self._step += 1
         self._batches = max(self._batches, *heard.steps)
         numbers: Sequence[float] = heard.scalars
@@ -372,6 +376,12 @@ class _Run:
             sums = self._sums or [0.0] * len(numbers)
             self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
         return UpdateDone(**self._progress(numbers or self._unknown), update=heard)
+
+    def _drop(self, reasons: Iterable[str]) -> None:
+        """Counts contributions that were dropped."""
+        known = tuple(reasons)
+        self._dropped.update(kind(reason) for reason in known)
+        self._not_finite += counted(known)
 
     async def _end_epoch(self, over: int) -> EpochDone:
         """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""

@@ -35,6 +35,11 @@ def heard(dropped: int, error: ActorflowError, most: int) -> tuple[int, str | Ac
     return dropped, after(error, dropped) if most and isinstance(error, NumericError) else error
 
 
+def kind(reason: str) -> str:
+    """Returns of what kind a reason is, such as "late" or "not finite", without what it says beyond that."""
+    return reason.partition(":")[0]
+
+
 def counted(reasons: Iterable[str]) -> int:
     """Returns how many contributions were dropped since they were not finite."""
     return sum(reason.startswith(NOT_FINITE) for reason in reasons)

@@ -11,6 +11,7 @@ It relies on no order between messages of different senders.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from actorflow.coord import bearing, commit, lengths
 from actorflow.coord.batches import Batches
@@ -378,7 +379,9 @@ class Rounds:
             why = error or CoordinationError("the run was stopped")
             self._obey(self.commitment.discard(why), self._moved)
         self.ended = End(self.term, error)
-        self._say.end(self.ended, self._reach.cut)
+        dropped, by = self.desk.take_dropped()  # since the last update: no Updated will have them
+        observed = replace(self.ended, dropped=dropped, dropped_by=by) if dropped else self.ended
+        self._say.end(self.ended, observed, self._reach.cut)
 
     def _view(self, now: float) -> View:
         return self.desk.view(self.version, now)
