@@ -306,7 +306,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Link: dict.fromkeys(("phase", "contact", "stats"), LOOKS),
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats"), LOOKS),
     Session: {
-        **dict.fromkeys(("stats", "dump", "kernel_seconds", "is_open"), LOOKS),
+        **dict.fromkeys(("stats", "dump", "kernel_seconds", "is_open", "feeding"), LOOKS),
         **dict.fromkeys(("__aenter__", "open"), OPENS),
         "open": OPENS,
     },
@@ -317,7 +317,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         **dict.fromkeys(("simulated", "local", "connect", "in_process"), MAKES),
         "at_home": "is what each kind of cluster gives, for what was checked here",
     },
-    Stream: {**dict.fromkeys(("stats", "is_open"), LOOKS), "position": LOOKS},
+    Stream: dict.fromkeys(("stats", "is_open", "position", "stands"), LOOKS),
 }
 
 _ENTRANCES = ("__aenter__", "__aexit__", "__anext__", "__call__")
