@@ -342,6 +342,12 @@ class ActorSystem:
 
     # -- life ----------------------------------------------------------------------------------------
 
+    def __enter__(self) -> Self:
+        message = f"'{self.name}' is entered by `async with`: leaving it waits for its actors, got `with`"
+        raise ActorError(message, hint="async with af.ActorSystem() as system: ...")
+
+    def __exit__(self, *_: object) -> None: ...
+
     async def __aenter__(self) -> Self:
         if hasattr(self, "loop"):
             message = f"'{self.name}' was entered before: make a new ActorSystem"

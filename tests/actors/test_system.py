@@ -383,3 +383,10 @@ def test_a_system_that_is_opened_cancels_no_task_and_raises_on_closing() -> None
         assert task.cancelling() == 0
 
     asyncio.run(main())
+
+
+def test_a_system_that_is_entered_without_async_says_what_to_write() -> None:
+    with pytest.raises(ActorError, match="is entered by `async with`") as caught, ActorSystem():
+        pass
+
+    assert caught.value.hint == "async with af.ActorSystem() as system: ..."
