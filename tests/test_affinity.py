@@ -569,7 +569,7 @@ def test_what_was_left_open_when_its_loop_was_closed_says_so() -> None:
     left: list[Session] = []
 
     async def main() -> None:
-        left.append(await Session(graph, threads=0).open()  # whose threads nothing could end any more)
+        left.append(await Session(graph, threads=0).open())  # nothing could end threads any more
 
     def script() -> list[BaseException | None]:
         asyncio.run(main())
