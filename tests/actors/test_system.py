@@ -220,7 +220,7 @@ def test_a_handler_that_asks_an_actor_stopped_on_leaving_is_only_logged(
     play(body)
 
     assert [record.getMessage() for record in caplog.records] == [
-        "'client' asked an actor that had been stopped on leaving"
+        "'client' needed an actor while 'actors' was left"
     ]
 
 
