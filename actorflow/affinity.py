@@ -39,6 +39,9 @@ class _NoLoop:
     def is_running(self) -> bool:
         return True
 
+    def is_closed(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return "none"
 
@@ -68,14 +71,19 @@ class Affinity:
     def check(self) -> None:
         """Raises WrongLoop in another thread or event loop than this; nothing may have changed before.
 
-        The thread itself may call while its loop does not run, and no other.
+        The thread itself may call while its loop does not run, and no other; nobody once that is closed.
         """
         owned = self.thread._is_owned()
         if owned and self.loop.is_running():
             return
         here = _get_running_loop()
-        if here is self.loop or (owned and here is None) or self.ended:
+        if here is self.loop or self.ended:
             return
+        if owned and here is None:
+            if not self.loop.is_closed():
+                return
+            message = f"{self.what} is used in its own event loop alone, and {self.loop!r} is closed"
+            raise WrongLoop(message, hint="close what was opened before its loop ends, as `async with` does")
         where = "outside any event loop" if here is None else f"in {here!r}"
         message = (
             f"{self.what} is used in its own event loop and thread alone, {self.loop!r} in thread "

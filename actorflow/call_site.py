@@ -48,6 +48,15 @@ def is_installed(file: str) -> bool:
     return file.startswith((_STDLIB, "<frozen")) or "site-packages" in parts or "dist-packages" in parts
 
 
+def users_level() -> int:
+    """Returns how far up the stack of who calls, as `warnings.warn` counts, code of the user called."""
+    level, frame = 1, sys._getframe(1)
+    users = users_frame(frame)
+    while frame is not users and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def is_users(frame: FrameType) -> bool:
     """Tells whether a frame runs code outside actorflow."""
     return not frame.f_code.co_filename.startswith(_OURS)

@@ -96,13 +96,19 @@ def result_type(*dtypes: Any) -> DType:
     return found
 
 
+_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16
+
+
 def refusal(dtypes: Iterable[DType]) -> str:
     """Returns the advice for dtypes that do not mix."""
+    dtypes = list(dtypes)
     kinds = list(dict.fromkeys(map(kind_name, dtypes)))
     if "bytes" in kinds:
         return "bytes mix with bytes only; af.to_number and af.as_bytes convert"
     if len(kinds) > 1:
-        return f"{' and '.join(kinds)} are not mixed; convert one with af.cast"
+        widest = max(dtypes, key=lambda d: (_RANK.get(d.kind, 2), d.itemsize))
+        to = f"af.cast(x, {name_of(widest)!r})"
+        return f"{' and '.join(kinds)} are not mixed; convert one with af.cast, such as {to}"
     return "no integer dtype holds all values of uint64 and of a signed one; convert one with af.cast"
 
 

@@ -364,7 +364,7 @@ class ActorError(ActorflowError):
 
 
 class ActorDied(ActorError):
-    """The actor stopped before it could answer."""
+    """The actor stopped before it could answer, or its system is being left and starts no more."""
 
 
 class Incomplete(ActorError):

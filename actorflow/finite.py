@@ -1,4 +1,4 @@
-"""Whether gradients and new values are finite: a look that costs little, and an exact one where it fails.
+"""Whether gradients, new values and state are finite: a look that costs little, an exact one where it fails.
 
 One element that is NaN or infinite makes the sum of all squares so. That sum takes one pass and no memory.
 It may overflow where all elements are finite, so only then is each looked at. Half precision, which numpy
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.arrays import Array, NDArray, is_floating
 from actorflow.errors import NumericError
 from actorflow.rows import Rows
 
@@ -102,6 +102,52 @@ def not_finite_value(name: str, before: Array, value: Any) -> NumericError | Non
         return None
     what = f"the new value of variable {name!r} must be finite, got {_counted(values, wrong, rows)}"
     return NumericError(what, hint="its gradient is finite: lower the learning rate")
+
+
+def not_finite_state(rule: str, at: str, before: Any, leaf: Any) -> NumericError | None:
+    """Returns what is wrong with an array of an optimizer's new state; None when what was finite stays so.
+
+    Args:
+        rule: What the optimizer is called.
+        at: Where in the state the leaf is.
+        before: What is there now; anything where that is another kind of thing.
+        leaf: What is to be there, of floats, or Rows of them.
+    """
+    rows, values = (leaf.indices, leaf.values) if type(leaf) is Rows else (None, np.asarray(leaf))
+    wrong = ~np.isfinite(values)
+    whole = leaf.shape if type(leaf) is Rows else values.shape
+    if isinstance(before, np.ndarray | np.generic | float) and np.shape(before) == whole:
+        now: Array = np.asarray(before)
+        was = now if rows is None else now[rows]
+        wrong &= ~_infinite(was)
+    if not wrong.any():
+        return None
+    what = f"the new state of {rule} must be finite, got {_counted(values, wrong, rows)}, in {at}"
+    clip = "af.optim.chain(af.optim.clip_by_norm(1.0), ...)"
+    hint = f"its gradient is finite: clip it, as with {clip}, or look at what {rule} computes of it"
+    return NumericError(what, hint=hint)
+
+
+def floats_of(leaf: Any) -> tuple[Array, ...]:
+    """Returns the real floating arrays of a leaf of an optimizer's state.
+
+    Two where it is complex, none where it is another kind of thing.
+    """
+    if type(leaf) is Rows:
+        leaf = leaf.values
+    elif type(leaf) is not NDArray:
+        if not isinstance(leaf, NDArray | np.inexact | float | complex):
+            return ()
+        leaf = np.asarray(leaf)
+    kind = leaf.dtype.kind
+    if kind == "c":
+        return leaf.real, leaf.imag
+    return (leaf,) if kind == "f" or (kind == "V" and is_floating(leaf.dtype)) else ()
+
+
+def _infinite(was: Array) -> Array:
+    """Where an element has not been finite before."""
+    return ~np.isfinite(was) if was.dtype.kind in "fcV" else np.zeros(was.shape, dtype=bool)
 
 
 def _counted(values: Array, wrong: Array, rows: Array | None) -> str:

@@ -39,7 +39,7 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
             if inner is not None:
                 return fetch_port(graph, inner)
             message = f"fetch {fetch!r} names no tensor of the graph"
-            raise FetchError(message, hint=_near(graph, fetch))
+            raise FetchError(message, hint=_near(graph, fetch) or _by_name(graph))
         if index is None:
             message = f"node {node.name!r} has {len(node.outputs)} outputs, got fetch {fetch!r}"
             raise FetchError(message, where=node.where)
@@ -51,7 +51,10 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
         with graph:
             return fetch_port(graph, fetch.as_tensor())
     message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
-    raise FetchError(message)
+    if fetch is graph:
+        raise FetchError(message, hint=f"fetch a tensor of it; {_by_name(graph)}")
+    hint = "a value needs no step; af.constant(value) makes a tensor of it while the graph is built"
+    raise FetchError(message, hint=hint)
 
 
 def _no_list(node: Node, index: int) -> Port:
@@ -166,7 +169,7 @@ def fitting(
     if not array.dtype.isnative:
         dtype = f"{array.dtype.name} in foreign byte order"
     message = f"{kind} {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
-    raise FeedError(message, hint=_converting(array.dtype, spec, holder))
+    raise FeedError(message, hint=_converting(array.dtype, array.shape, spec, holder))
 
 
 def fed_value(name: str, spec: Spec, value: Any) -> arrays.Array:
@@ -196,12 +199,14 @@ def only(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _converting(given: arrays.DType, spec: Spec, holder: str) -> str:
+def _converting(given: arrays.DType, shape: tuple[int, ...], spec: Spec, holder: str) -> str:
     """What to try with an array that does not fit."""
     wanted = arrays.name_of(spec.dtype)
     declare = f"or declare the {holder} with that spec"
     if given == spec.dtype:
         return f"reshape it, {declare}"
+    if not spec.fits(shape, spec.dtype):  # neither fits: each alone would lead to the next error
+        declare = f"reshape it to {show(spec.shape)}, {declare}"
     if given.kind == "U":
         encode = 'encode its text: np.char.encode(array, "utf-8").astype(object)'
         return encode if wanted == "bytes" else f'{encode}, and declare the {holder} as "bytes"'
@@ -228,6 +233,13 @@ def _within(graph: Graph, name: str) -> Tensor | None:
         if node is not None and index is not None:
             return Tensor(body, Port(node.id, index))
     return None
+
+
+def _by_name(graph: Graph) -> str:
+    """What to try with a name that is near none: that of the variable of Python is none of the tensor."""
+    names = [n.name for n in graph.nodes if n.outputs]
+    said = f"; the latest names are {', '.join(map(repr, names[-4:]))}" if names else ""
+    return f"pass the tensor itself, without quotes: await session.run(tensor){said}"
 
 
 def _near(graph: Graph, name: str) -> str | None:

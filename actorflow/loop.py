@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -26,7 +28,8 @@ def run(
 ) -> T:
     """Runs a main coroutine to its end on a new loop and returns its result; cancels what is left.
 
-    Ctrl-C cancels it and raises KeyboardInterrupt once it has cleaned up.
+    Ctrl-C cancels it and raises KeyboardInterrupt once it has cleaned up. Code of the program that holds the
+    event loop hears of no cancellation: it is named after a moment, and interrupted a second later.
 
     Args:
         main: `main` or `main()` of an `async def main()`.
@@ -48,18 +51,40 @@ def run(
                 f"await {getattr(coroutine, '__name__', 'main')}() there, as in a notebook or in a coroutine"
             )
             raise ConfigError(message, hint=hint)
-        with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
-            watched = _watched(coroutine)
-            try:
-                result: T = runner.run(watched)
-                return result
-            finally:
-                watched.close()
+        result: T = _run(coroutine, debug)
+        return result
     finally:
         coroutine.close()  # where Ctrl-C came before it began, of which Python would warn
 
 
-async def _watched(coroutine: Coroutine[Any, Any, T]) -> T:
+def _run(coroutine: Coroutine[Any, Any, T], debug: bool | None) -> T:
+    """Runs it where signals tell what it waits for; a second Ctrl-C, which tidies nothing up, is as quiet."""
+    before = signal.getsignal(signal.SIGINT)
+    of_runner: list[Any] = []
+    watched = _watched(coroutine, before is signal.default_int_handler, of_runner)
+    tasks: set[asyncio.Task[Any]] = set()
+    try:
+        with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
+            loop = runner.get_loop()
+            try:
+                result: T = runner.run(watched)
+            except KeyboardInterrupt:
+                tasks = asyncio.all_tasks(loop)
+                raise
+            return result
+    except KeyboardInterrupt:
+        for task in tasks:  # left where Ctrl-C has ended the tidying up as well
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        raise
+    finally:
+        if inspect.getcoroutinestate(watched) == inspect.CORO_CREATED:
+            watched.close()
+        if of_runner and before is not of_runner[0] is signal.getsignal(signal.SIGINT):
+            signal.signal(signal.SIGINT, before)  # the runner leaves its own where it was not on top
+
+
+async def _watched(coroutine: Coroutine[Any, Any, T], ends: bool, of_runner: list[Any]) -> T:
     """Awaits it where signals tell what it waits for: in the runner, whose own handler is there by now."""
-    with dump_on_signal.installed():
+    of_runner.append(signal.getsignal(signal.SIGINT))
+    with dump_on_signal.installed(ends=ends):
         return await coroutine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from actorflow.actors.executor import Executor
 from actorflow.actors.partition import Partition
-from actorflow.call_site import users_frame
+from actorflow.call_site import users_level
 from actorflow.errors import GrowingGraph, PlacementError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
@@ -154,17 +153,8 @@ class Plans:
                 f"the graph grows with every step: what {where} builds has been planned {count} times, and "
                 f"it has {len(nodes)} nodes by now. Build once, outside of the loop, and feed what changes"
             )
-            warnings.warn(GrowingGraph(message), stacklevel=_users_level())
+            warnings.warn(GrowingGraph(message), stacklevel=users_level())
 
     def kernel_seconds(self) -> dict[tuple[str, str], float]:
         """Returns what kernels take by what was measured, by node and device."""
         return {at: s for plan in self.known.values() for at, s in plan.partition.kernel_seconds().items()}
-
-
-def _users_level() -> int:
-    """Returns how far up the stack, as `warnings.warn` counts, code of the user called."""
-    level, frame = 1, sys._getframe(1)
-    users = users_frame(frame)
-    while frame is not users and frame.f_back is not None:
-        level, frame = level + 1, frame.f_back
-    return level

@@ -36,7 +36,7 @@ class Spec:
                 raise SpecError(message, hint='for instance af.Spec((None, 784), "float32")') from None
         shape = self.shape
         if shape is not None and not (
-            type(shape) is tuple and all(type(d) is int or d is None for d in shape)
+            type(shape) is tuple and all(d is None or (type(d) is int and d >= 0) for d in shape)
         ):
             object.__setattr__(self, "shape", check_shape(shape))
 
@@ -118,10 +118,17 @@ def check_shape(shape: Iterable[Dim] | None) -> Shape:
         dims = tuple(None if d is None else d.__index__() for d in shape)
     except (TypeError, AttributeError):
         message = f"a shape is a tuple of sizes, each an integer or None, got {shape!r}"
-        raise SpecError(message) from None
+        given: Any = shape
+        hint = f"one axis is a tuple as well: ({given},)" if type(given) is int else None
+        raise SpecError(message, hint=hint) from None
     if any(d is not None and d < 0 for d in dims):
         message = f"sizes cannot be negative, got {show(dims)}"
-        raise SpecError(message)
+        unknown = tuple(None if d == -1 else d for d in dims)
+        usual = -1 in dims and all(d is None or d >= 0 for d in unknown)
+        raise SpecError(
+            message,
+            hint=f"None is a size that may differ from feed to feed: {show(unknown)}" if usual else None,
+        )
     return dims
 
 
@@ -186,5 +193,12 @@ def axis_of(axis: int, rank: int) -> int:
     """Returns `axis` counted from the front; raises SpecError when there is no such axis."""
     if not -rank <= axis < rank:
         message = f"axis must lie in [{-rank}, {rank}), got {axis}"
-        raise SpecError(message)
+        raise SpecError(message, hint=axes_in(rank))
     return axis % rank
+
+
+def axes_in(rank: int) -> str:
+    """What to try where there is no such axis."""
+    if not rank:
+        return "a scalar has no axis"
+    return f"axes count from 0 to {rank - 1}, or from the last, -1, to {-rank}"

@@ -252,12 +252,12 @@ class SpreadSession:
             DeadlinePassed: after `deadline_s`; says which processes and nodes it waited for.
             ActorflowError: the first error of the step, placed at its node and process.
         """
+        self._check_open()  # first: a read may be added to the graph
         if unknown:
             raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(feed_port(self.graph, key) for key in feeds)
-        self._check_open()
         return given(build, await self._step((ports, keys, ""), tuple(feeds.values()), deadline_s))
 
     def make_callable(

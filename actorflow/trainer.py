@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Protocol
 
@@ -103,6 +103,8 @@ class Progress:
             f"step {step}",
             *(f"{name} {value:.4g}" for name, value in found.items()),
         ]
+        if dropped := getattr(self, "dropped", 0):
+            facts.append(f"{dropped} dropped")
         return f"<{type(self).__name__} {', '.join(facts)}, {self.train_s:.1f} s>"
 
 
@@ -129,10 +131,15 @@ class RunDone(Progress):
     Attributes:
         scores: What `evaluate` returned after the last epoch; empty without one.
         test: What `test` returned; empty without one.
+        dropped: Contributions of a cluster that no update was made of; of one session, steps that made no
+            update, from the position on where it began.
+        reasons: How many of these, by why, such as "late" or "not finite".
     """
 
     scores: Scores
     test: Scores
+    dropped: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 Event = StepDone | EpochDone | RunDone
@@ -208,6 +215,7 @@ class _Run:
         self._drops = _drops(program.train)
         self._count = -1  # updates that had been made at the last step
         self._dropped = 0  # steps of this epoch that made no update, which its means leave out
+        self._dropped_here = 0  # of all epochs of this run
         self._now = self._whole = Input(0.0, 0.0)  # of this epoch, and of all so far
         self._last: EpochDone
         if self.over or (steps is not None and at.step > steps) or (epochs is not None and at.epoch > epochs):
@@ -262,6 +270,7 @@ class _Run:
         self._step += 1
         if self._drops and int(count) in (0, self._count):
             self._dropped += 1
+            self._dropped_here += 1
             return numbers
         self._count = int(count) if self._drops else 0
         self._require_finite(numbers[0])
@@ -290,7 +299,9 @@ class _Run:
         last = self._last
         numbers = [last.loss, *last.metrics.values()]
         told = self._progress(numbers, self._step, self._meter.seconds(), self._whole)
-        return RunDone(**told, scores=last.scores, test=test)
+        dropped = self._dropped_here
+        reasons = {"not finite": dropped} if dropped else {}
+        return RunDone(**told, scores=last.scores, test=test, dropped=dropped, reasons=reasons)
 
     def _total(self, size: int | None) -> int | None:
         """Steps of the whole run when every epoch from this one on has `size`."""

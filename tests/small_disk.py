@@ -37,3 +37,31 @@ def fill(disk: Path) -> None:
             except OSError as error:
                 assert error.errno == errno.ENOSPC  # noqa: PT017  it is how it ends
                 return
+
+
+_PROGRAM = """
+import sys
+import actorflow as af
+
+{early}
+
+def build(seed):
+    {inside}
+    with af.Graph() as g:
+        x = af.placeholder("float32", (), name="x")
+        w = af.Variable(0.0, name="w")
+        train = af.minimize(loss := (w - x) ** 2, af.optim.sgd(0.1))
+    return af.Program(graph=g, loss=loss, train=train, epochs=1, batches=batches)
+
+def batches(epoch):
+    for _ in range(8):
+        {each}
+        yield {{"x": 1.0}}
+"""
+
+
+def program(folder: Path, *, early: str = "", inside: str = "pass", each: str = "pass") -> str:
+    """Writes a program of 8 batches, with code of its own where it is read, built, or gives each; its path."""
+    path = folder / "p.py"
+    path.write_text(_PROGRAM.format(early=early, inside=inside, each=each))
+    return str(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 
 import pytest
@@ -118,7 +118,7 @@ class EverythingBegins(Admission[int]):
 class NobodyHears(Admission[int]):
     """A place that comes back to who lent it goes to nobody."""
 
-    def end(self, step: int) -> list[int]:
+    def end(self, step: int) -> Sequence[int]:
         waiting, self.waiting = self.waiting, {}
         found = super().end(step)
         self.waiting = waiting

@@ -306,7 +306,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Link: dict.fromkeys(("phase", "contact", "stats"), LOOKS),
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats"), LOOKS),
     Session: {
-        **dict.fromkeys(("stats", "dump", "kernel_seconds", "is_open"), LOOKS),
+        **dict.fromkeys(("stats", "dump", "kernel_seconds", "is_open", "feeding"), LOOKS),
         **dict.fromkeys(("__aenter__", "open"), OPENS),
         "open": OPENS,
     },
@@ -317,7 +317,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         **dict.fromkeys(("simulated", "local", "connect", "in_process"), MAKES),
         "at_home": "is what each kind of cluster gives, for what was checked here",
     },
-    Stream: {**dict.fromkeys(("stats", "is_open"), LOOKS), "position": LOOKS},
+    Stream: dict.fromkeys(("stats", "is_open", "position", "stands"), LOOKS),
 }
 
 _ENTRANCES = ("__aenter__", "__aexit__", "__anext__", "__call__")
@@ -521,3 +521,65 @@ def test_nothing_runs_in_a_loop_that_opened_no_session_of_its_system() -> None:
                 assert np.asarray(await session.run(DOUBLE, {P: 3.0})) == 3.0
 
     asyncio.run(main())
+
+
+def _sent(coroutine: Any) -> BaseException | None:
+    """Runs a coroutine until it first waits, and returns its error."""
+    try:
+        coroutine.send(None)
+    except Exception as error:  # noqa: BLE001  looked at by the caller
+        return error
+    finally:
+        coroutine.close()
+    return None
+
+
+WRONG_RUNS: dict[str, Callable[[Any, Any], Any]] = {
+    "a name": lambda session, x: session.run("nope"),
+    "names": lambda session, x: session.run(["nope"]),
+    "a feed by name": lambda session, x: session.run(x, {"nope": 1.0}),
+    "an argument": lambda session, x: session.run(x, nope=1.0),
+    "what is no fetch": lambda session, x: session.run(3.0),
+    "a variable": lambda session, x: session.run("w"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_RUNS)
+def test_the_owner_of_a_session_is_looked_at_before_what_it_is_asked_for(what: str) -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        af.Variable(af.ones(()), name="w")
+    ends: list[Any] = []
+
+    async def main() -> None:
+        async with Session(graph) as session:
+            before = len(graph)
+            thread = threading.Thread(target=lambda: ends.append(_sent(WRONG_RUNS[what](session, x))))
+            thread.start()
+            thread.join()
+            assert len(graph) == before
+
+    asyncio.run(main())
+    assert [type(end) for end in ends] == [WrongLoop]
+
+
+def test_what_was_left_open_when_its_loop_was_closed_says_so() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+    left: list[Session] = []
+
+    async def main() -> None:
+        left.append(await Session(graph, threads=0).open())  # nothing could end threads any more
+
+    def script() -> list[BaseException | None]:
+        asyncio.run(main())
+        return [_sent(call) for call in (left[-1].close(), left[-1].run(x, {x: 1.0}))]
+
+    ends: list[BaseException | None] = []
+    thread = threading.Thread(target=lambda: ends.extend(script()))
+    thread.start()
+    thread.join()
+    ends += script()
+
+    assert [type(end) for end in ends] == [WrongLoop] * 4
+    assert all("is closed" in str(end) for end in ends)

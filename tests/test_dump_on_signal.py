@@ -236,3 +236,115 @@ def test_signals_print_what_is_waited_for(kind: str) -> None:
     quit_, interrupt = told.split("Ctrl-C while this waits:\n")
     for dump in (quit_, interrupt):
         assert "waits for 'session1/queue/images' to answer images/dequeue" in dump
+
+
+HOLDS = """
+import asyncio, sys, time
+import actorflow as af
+
+def block():
+    print("holds", flush=True); time.sleep(1000)
+
+class Plain(af.Actor):
+    def receive(self, message):
+        block()
+
+class Resumed(af.Actor):
+    async def receive(self, message):
+        await asyncio.sleep(0.01)
+        block()
+
+class Starts(af.Actor):
+    def on_start(self):
+        block()
+    def receive(self, message):
+        pass
+
+class Stops(af.Actor):
+    def receive(self, message):
+        pass
+    def on_stop(self, reason):
+        block()
+
+async def main():
+    async with af.ActorSystem() as system:
+        if kind == "body":
+            block()
+        await system.spawn(globals()[kind], name="me").tell("x")
+        if kind == "Stops":
+            print("runs", flush=True)
+        await asyncio.sleep(1000)
+
+kind = sys.argv[1]
+try:
+    af.run(main)
+except KeyboardInterrupt:
+    import signal
+    print("stopped", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def _holds(kind: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDS, kind],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": "."},
+        preexec_fn=_as_a_shell_starts_it,
+    )
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("kind", ["Plain", "Resumed", "Starts", "body"])
+def test_what_holds_the_loop_is_named_and_ended_at_the_first_press(kind: str) -> None:
+    with _holds(kind) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline() == "holds\n"
+        child.send_signal(signal.SIGQUIT)
+        quit_ = [child.stderr.readline()]
+        while not quit_[-1].startswith("  by "):
+            quit_.append(child.stderr.readline())
+            assert quit_[-1]
+        child.send_signal(signal.SIGINT)
+        printed, told = child.stdout.read(), child.stderr.read()
+
+    held = "block at <string>:6" if kind == "body" else "'me', in block at <string>:6"
+    assert quit_[-1] == f"  by {held}\n"
+    assert f"Ctrl-C while the event loop is held:\n  by {held}; it is interrupted in 1 s\n" in told
+    assert printed == "stopped True\n"
+    assert child.returncode == 0
+    assert "Traceback" not in told
+    assert "unhandled" not in told
+
+
+@pytest.mark.processes
+def test_a_second_press_ends_what_holds_the_loop_at_once_and_asyncio_says_nothing() -> None:
+    with _holds("Plain") as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "holds\n"
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGINT)
+        printed, told = child.communicate()
+
+    assert printed == "stopped True\n"
+    assert "Traceback" not in told
+    assert "unhandled" not in told
+
+
+@pytest.mark.processes
+def test_what_holds_the_loop_while_the_program_leaves_is_named_and_left_to_another_press() -> None:
+    with _holds("Stops") as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline() == "runs\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "holds\n"
+        assert child.stderr.readline() == "Leaving after Ctrl-C, the event loop is held:\n"
+        assert child.stderr.readline() == "  by 'me', in block at <string>:6; Ctrl-C interrupts it\n"
+        child.send_signal(signal.SIGINT)
+        printed, told = child.communicate()
+
+    assert printed == "stopped True\n"
+    assert told == ""

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.arrays import NDArray
-from actorflow.finite import _FEW, after, all_finite, not_finite, not_finite_value
+from actorflow.finite import (
+    _FEW,
+    after,
+    all_finite,
+    floats_of,
+    not_finite,
+    not_finite_state,
+    not_finite_value,
+    seem_finite,
+)
 from actorflow.rows import Rows
 
 DTYPES: list[Any] = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
@@ -101,3 +110,22 @@ def test_a_new_value_is_wrong_only_where_the_one_before_was_finite() -> None:
     assert same is not None
     assert error.what == "the new value of variable 'w' must be finite, got 1 infinite of 3, the first at [0]"
     assert same.what == "the new value of variable 'w' must be finite, got 1 infinite of 2, the first at [0]"
+
+
+@pytest.mark.parametrize("leaf", [None, "text", 3, True, np.int64(1), np.arange(3), np.zeros(2, bool)])
+def test_what_holds_no_floats_is_not_looked_at(leaf: Any) -> None:
+    assert floats_of(leaf) == ()
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.complex64])
+def test_of_state_the_element_that_has_become_infinite_is_told(dtype: Any) -> None:
+    before, leaf = np.array([np.inf, 1, 2]).astype(dtype), np.array([np.inf, 1, np.nan]).astype(dtype)
+
+    assert not seem_finite(floats_of(leaf))
+    wrong = not_finite_state("adam", "state['m']", before, leaf)
+    assert wrong is not None
+    assert (
+        wrong.what == "the new state of adam must be finite, got 1 NaN of 3, the first at [2], in state['m']"
+    )
+    assert not_finite_state("adam", "state['m']", before, before) is None
+    assert not_finite_state("adam", "state['m']", None, before) is not None

@@ -2,25 +2,230 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from inspect import signature
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import actorflow as af
-from actorflow.errors import UnknownArgument
+from actorflow import other_names, sim
+from actorflow.errors import ConfigError, GraphError, UnknownArgument
 from actorflow.graph.opdef import table
-from actorflow.other_names import FUNCTIONS, KEYWORDS, LAYERS, OPTIMIZERS
+from actorflow.other_names import KEYWORDS
+
+TABLES = {
+    name: found for name, found in vars(other_names).items() if name[0].isupper() and isinstance(found, dict)
+}
+HINTS = sorted({text for found in TABLES.values() for text in found.values()} | {other_names.FETCH})
+THINGS: dict[str, Any] = {
+    "af": af, "sim": sim, "tensor": af.Tensor, "variable": af.Variable, "graph": af.Graph,
+    "session": af.Session, "ref": af.Ref,
+}  # fmt: skip
+"""What hints mention members of, by the word that they use for it."""
+
+_NAME = re.compile(rf"\b({'|'.join(THINGS)})\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
 
-@pytest.mark.parametrize("written", sorted({*FUNCTIONS.values(), *LAYERS.values(), *OPTIMIZERS.values()}))
+def named(text: str) -> Iterator[tuple[str, str]]:
+    """What a hint mentions: of what, and the name in it."""
+    for found in _NAME.finditer(text):
+        yield found[1], found[2]
+
+
+def is_there(thing: str, name: str) -> bool:
+    found: Any = THINGS[thing]
+    for part in name.split("."):
+        if not hasattr(found, part) and part not in ("graph", "nodes"):  # set when one is made
+            return False
+        found = getattr(found, part, None)
+    return True
+
+
+@pytest.mark.parametrize("written", HINTS)
 def test_what_a_hint_says_is_there(written: str) -> None:
-    for name in re.findall(r"af\.([a-zA-Z0-9_.]+)", written):
-        found: Any = af
-        for part in name.rstrip(".").split("."):
-            found = getattr(found, part)
+    missing = [
+        f"{thing}.{name}" for thing, name in named(written.format("assign")) if not is_there(thing, name)
+    ]
+
+    assert missing == []
+
+
+def test_a_name_that_is_not_there_would_be_found() -> None:
+    assert not is_there("af", "assign")
+    assert not is_there("af", "nn.dense")
+    assert not is_there("tensor", "rank")
+    assert list(named("use af.nn.dense, or tensor.rank")) == [("af", "nn.dense"), ("tensor", "rank")]
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """The texts of a module that are no docstrings."""
+    told = {
+        id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node.value, node.lineno
+
+
+def test_what_any_text_of_an_error_says_is_there() -> None:
+    """Every literal of every module: hints are built in many places."""
+    package = Path(af.__file__).parent
+    seen, missing = 0, []
+    for file in sorted(package.rglob("*.py")):
+        source = file.read_text()
+        if not re.search(r"""["'][^"'\n]*\baf\.""", source):
+            continue  # to parse all of them takes long
+        for text, line in texts(ast.parse(source)):
+            for thing, name in named(text):
+                if thing != "af" or (text.endswith(f"af.{name}") and name in ("a", "random_")):
+                    continue  # names of modules of ours read alike; and those that are put together
+                seen += 1
+                if not is_there(thing, name):
+                    missing.append(f"{file.relative_to(package)}:{line} af.{name}")
+
+    assert missing == []
+    assert seen > 300
+
+
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "tensor": lambda: af.constant(1.0),
+    "variable": lambda: af.Variable(1.0),
+    "graph": lambda: af.Graph(),
+    "rule": lambda: af.optim.adam(0.1),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "hint"),
+    [
+        ("tensor", "assign", "a variable can be written and a tensor cannot"),
+        ("tensor", "assign_sub", "variable.assign_sub(value)"),
+        ("tensor", "get_shape", "tensor.shape"),
+        ("tensor", "dim", "tensor.ndim"),
+        ("tensor", "copy", "leave it out: no step changes a tensor"),
+        ("tensor", "contiguous", "leave it out"),
+        ("tensor", "add_", "nothing is changed in place: use what af.add returns"),
+        ("tensor", "sub_", "nothing is changed in place: use what af.subtract returns"),
+        ("tensor", "clamp_", "nothing is changed in place: use what af.clip returns"),
+        ("tensor", "device", "af.device(name)"),
+        ("tensor", "op", "tensor.node"),
+        ("tensor", "requires_grad", "af.gradients"),
+        ("tensor", "maen", "write .mean"),
+        ("variable", "read_value", "variable.read()"),
+        ("variable", "initializer", "leave it out"),
+        ("variable", "asign", "write .assign"),
+        ("graph", "get_tensor_by_name", "session.run(name)"),
+        ("graph", "placeholder", "use af.placeholder(...) under `with graph:`"),
+        ("graph", "as_default", "write `with graph:`"),
+        ("graph", "varables", "write .variables"),
+        ("rule", "minimize", "use af.minimize(loss, optimizer)"),
+        ("rule", "zero_grad", "af.minimize(loss, optimizer)"),
+        ("rule", "step", "session.run(train)"),
+    ],
+)
+def test_a_method_that_others_have_is_told_by_what_to_do(kind: str, name: str, hint: str) -> None:
+    with af.Graph():
+        thing = OBJECTS[kind]()
+
+    with pytest.raises(AttributeError) as caught:
+        getattr(thing, name)
+
+    assert hint in str(caught.value).partition("\n  try:   ")[2]
+    assert not hasattr(thing, name)
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_a_method_near_nothing_is_told_as_python_does(kind: str) -> None:
+    with af.Graph():
+        thing = OBJECTS[kind]()
+
+    for name in ("zzqqxx", "_hidden"):
+        with pytest.raises(AttributeError) as caught:
+            getattr(thing, name)
+        assert str(caught.value) == f"{type(thing).__name__!r} object has no attribute {name!r}"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        (af, "tensor", "write af.constant(value)"),
+        (af, "assign", "write variable.assign(value)"),
+        (af, "manual_seed", "af.Graph(seed=0)"),
+        (af, "set_random_seed", "af.Graph(seed=0)"),
+        (af, "save", "np.savez"),
+        (af, "Saver", "np.savez"),
+        (af, "Queue", "af.FIFOQueue"),
+        (af, "vmap", "af.map_fn"),
+        (af, "fori_loop", "af.while_loop"),
+        (af, "jit", "leave it out"),
+        (af, "value_and_grad", "af.gradients"),
+        (af, "variable_scope", "af.name_scope"),
+        (af, "global_variables", "graph.variables"),
+        (af, "Optimizer", "af.optim.sgd"),
+        (af, "summary", "af.StepDone"),
+        (af, "mse", "af.squared_difference"),
+        (af, "EpochEnd", "af.EpochDone"),
+        (af, "losses", "af.softmax_cross_entropy"),
+        (af, "keras", "af.nn for layers"),
+        (af, "print", "print(await session.run(tensor))"),
+        (af, "Dataset", "af.data.arrays"),
+        (af.data, "DataLoader", "af.data.arrays"),
+        (af.data, "zipp", "write af.data.zip"),
+        (sim, "schedule", "write sim.schedules"),
+    ],
+)
+def test_what_is_no_function_here_is_told_by_what_to_do(module: ModuleType, name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+
+    assert hint in str(caught.value).partition("\n  try:   ")[2]
+
+
+def test_python_writes_no_name_behind_what_to_try() -> None:
+    program = "import actorflow as af; af.keras"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.stderr.splitlines()[-1] == "  try:   here it is af.nn for layers, af.optim for optimizers"
+
+
+@pytest.mark.parametrize("given", [([1.0],), (1.0, "float32"), ()])
+def test_a_tensor_is_not_made_by_its_class(given: tuple[Any, ...]) -> None:
+    make: Any = af.Tensor
+
+    with pytest.raises(GraphError, match="is made by building one") as caught:
+        make(*given)
+
+    assert "af.constant(value)" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["schedules", "faults"])
+def test_without_hypothesis_the_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for loaded in [*sys.modules]:
+        if loaded.partition(".")[0] == "hypothesis" or loaded == "actorflow.sim.strategies":
+            monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.delattr(sim, "strategies", raising=False)
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setattr("sys.meta_path", [_NoHypothesis(), *sys.meta_path])
+
+    with pytest.raises(ConfigError, match="draws with hypothesis, which is not installed") as caught:
+        getattr(sim, name)
+
+    assert caught.value.hint == "pip install 'actorflow[sim]'"
+
+
+class _NoHypothesis:
+    """Finds no module of hypothesis, as where it is not installed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "hypothesis":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ def missing(command: str) -> str | None:
         file, options = Path(spec.origin), rest[2:]
     elif program == "python":
         file, options = ROOT / rest[0], rest[1:]
+    elif program == "actorflow" and rest[0] == "train":
+        return None if (ROOT / rest[1]).is_file() else rest[1]
     else:
         return program
     if not file.is_file():
@@ -58,6 +60,7 @@ def test_what_a_command_names_is_there(command: str) -> None:
     [
         ("make austen", "austen"),
         ("python examples/emma.py", "examples/emma.py"),
+        ("actorflow train examples/emma.py", "examples/emma.py"),
         ("python -m studies.emma", "studies.emma"),
         ("python examples/cartpole.py --speed 3", "--speed"),
         ("emma", "emma"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from actorflow.actors.remaining import remaining_s
@@ -44,8 +45,10 @@ class Actor:
 
     def receive(self, message: Any) -> Any:
         """Handles one message; plain or `async`."""
+        own = [name for name in dir(self) if not hasattr(Actor, name)]
+        near = get_close_matches("receive", own, n=1)
         what = f"{type(self).__name__} has no receive"
-        raise NotImplementedError(what)
+        raise NotImplementedError(f"{what}; its {near[0]} is called by nobody" if near else what)
 
     def on_start(self) -> Any:
         """Runs before the first message of every incarnation; plain or `async`."""

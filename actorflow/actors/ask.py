@@ -20,18 +20,16 @@ class Accounts:
     INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is
     open. Late answers, those to an ask that has ended, are dropped and counted.
 
-    Args:
-        inline: Counts the asks that were answered inline, before they could wait for anything.
-
     Attributes:
+        inline: Counts the asks that were answered inline, before they could wait for anything; None for none.
         sent: All others.
         answered: Those of them that were answered.
     """
 
     __slots__ = ("answered", "cancelled", "failed", "inline", "late", "sent", "timed_out")
 
-    def __init__(self, inline: Inline | None = None) -> None:
-        self.inline = inline
+    def __init__(self) -> None:
+        self.inline: Inline | None = None
         self.sent = self.answered = 0
         self.failed = self.timed_out = self.cancelled = self.late = 0
 

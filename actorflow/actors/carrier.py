@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actorflow.actors.turns import Turns
+    from actorflow.actors.wheel import Timer
 
 Handling = tuple["Turns", int]
 """An actor and the number of one of its handler runs."""
@@ -32,6 +33,9 @@ HANDLING: ContextVar[Handling | None] = ContextVar("actorflow_handling", default
 """Whose handler runs here; a task that the handler made inherits it, and may outlive the handler."""
 
 _UNSTARTED: Any = object()
+
+SWALLOWED_S = 1.0
+"""How long after its cancellation a handler that nobody waits for may go on before a warning says so."""
 
 _CLOSINGS = 3
 """How often a handler is closed that waits where it should end."""
@@ -55,6 +59,7 @@ class Carrier:
         "_loop",
         "_park",
         "_ready",
+        "_swallows",
         "_yielded",
         "called_off",
         "closing",
@@ -74,6 +79,7 @@ class Carrier:
         self._handling: Handling | None = None
         self.closing = False
         self._ready = False
+        self._swallows: Timer | None = None  # looks whether it goes on although it was called off
         self.called_off = False  # whether the handler was cancelled since nobody waits for its answer
         self.result: Any = None
         contexts = cell.system.dispatch.contexts
@@ -83,6 +89,11 @@ class Carrier:
         self.task = self._loop.create_task(self._carry(), name=f"actor {cell.name}", context=self.context)
         self.task.add_done_callback(self._buried)
         cell.system.tasks.add(self.task)
+
+    @property
+    def lane(self) -> str:
+        """Whose handlers it runs, as the ring names turns."""
+        return self._cell.name
 
     @property
     def job(self) -> Any:
@@ -143,6 +154,22 @@ class Carrier:
         if not self.called_off:
             self.called_off = True
             self.task.cancel()
+            self._swallows = self._cell.system.wheel.after(SWALLOWED_S, self._warn)
+
+    def _warn(self) -> None:
+        """Says that the handler has taken no notice, since until it ends its actor takes nothing else."""
+        self._swallows = None
+        if self._coroutine is not None and self.called_off:
+            name, now = self._cell.name, self._cell.system.now()
+            log.warning(
+                "a handler of '%s' goes on although nobody waits for its answer and it was cancelled %g s "
+                "ago, %s; it has been suspended for %.3g s; let asyncio.CancelledError through, or raise it "
+                "again",
+                name,
+                SWALLOWED_S,
+                self.where(),
+                now - self._cell.suspended_at,
+            )
 
     def where(self) -> str:
         """Says in which line the handler waits that is suspended."""
@@ -238,6 +265,9 @@ class Carrier:
         job, self._job = self._job, None
         run, self._handling = self._handling, None
         self._coroutine = self._yielded = None
+        if self._swallows is not None:
+            self._swallows.cancel()
+            self._swallows = None
         if run is None:
             return  # it was abandoned
         if self.task.cancelling():

@@ -250,7 +250,8 @@ class Cell(Turns):
     def drop(self) -> None:
         """Handles nothing of what stands in its mailbox: its system is left, and the actor ends soon.
 
-        Only what handlers wait for is kept: they end in their own turn, and see nobody fail before.
+        Only what handlers wait for is kept: they end in their own turn, and see nobody fail before. One that
+        has not begun yet, and for which nobody waits, ends now.
         """
         kept: list[Any] = []
         while self.data:
@@ -265,6 +266,8 @@ class Cell(Turns):
             self.undeliverable(entry)
             self.admit()
         self.data.extend(kept)
+        if self.phase is Phase.NEW and not self.busy and not kept and self.incarnation == 1:
+            self.end(None, restart=False)
 
     def suspended_at_the_end(self) -> None:
         """Something suspended itself, such as `on_stop`, while this incarnation ends."""
@@ -406,7 +409,9 @@ class Cell(Turns):
             return "suspended"
         if self.outbox:
             return "blocked"
-        return "idle" if self.idle else "ready"
+        if self.idle:
+            return "idle"
+        return "ready" if self.queued else "running"
 
     def obstacle(self) -> str:
         """Says why a message to this actor is not handled now."""
@@ -417,6 +422,8 @@ class Cell(Turns):
             why = f"its outbox waits for room at '{next(iter(self.outbox)).target.name}'"
         elif self.phase is not Phase.LIVE:
             why = f"it is {self.phase.name.lower()}"
+        elif not self.idle and not self.queued:
+            why = "its handler runs"
         else:
             why = "its turn has not come"
         verb = "waits" if len(self.waiters) == 1 else "wait"

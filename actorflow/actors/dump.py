@@ -26,7 +26,7 @@ OUTSIDE = "(outside)"
 @travels("actors.dump.actor")
 @dataclass(frozen=True, slots=True)
 class ActorEntry:
-    """One actor. `state` is idle, ready, suspended, blocked (by its outbox) or a phase of its life."""
+    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life."""
 
     name: str
     state: str

@@ -258,7 +258,8 @@ async def _end(awaitable: Awaitable[Any]) -> Any:
 async def _together(each: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Runs coroutines side by side to their ends; raises what is no error of ours after the last."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in each]
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks:  # else no loop is needed, and there may be none
+        await asyncio.gather(*tasks, return_exceptions=True)
     return [task.result() for task in tasks]  # an answer may be an exception, so `gather` tells too little
 
 

@@ -30,10 +30,10 @@ from actorflow.actors.gradients import (
     first_not_finite,
 )
 from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
-from actorflow.actors.proposing import bytes_of, check_deltas, propose
+from actorflow.actors.proposing import NewState, bytes_of, check_deltas, propose
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source, Tally
-from actorflow.actors.slots import MadeFor, Prepared, Slots, Tree
+from actorflow.actors.slots import Apart, MadeFor, Prepared, Slots, Tree, apart
 from actorflow.actors.standing import stood_in_line
 from actorflow.actors.variable import BUSY, Borrow, Commit, Discard, Fill, IsInitialised, Stage
 from actorflow.arrays import Array
@@ -81,7 +81,8 @@ class OptimizerActor(Actor):
     Sends: IsInitialised, Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
         come before the commit; then all variables and the state change, or none does. Where gradients
-        are looked at, one that is not finite is an error before that, or the update is dropped.
+        are looked at, one that is not finite is an error before that, or the update is dropped; so is new
+        state that is not finite.
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
         else; the actor goes on with the state that it had.
 
@@ -254,10 +255,10 @@ class OptimizerActor(Actor):
 
     async def _update(
         self, asked: ApplyGradients, group: GroupId
-    ) -> tuple[Slots, Tree, dict[str, Stage]] | NumericError:
+    ) -> tuple[Slots, Apart, dict[str, Stage]] | NumericError:
         """Returns the state before, that afterwards, and what to stage; lets go of all it looked at.
 
-        Where it is to look at that, a NumericError when a gradient or a new value is not finite.
+        Where it is to look at that, a NumericError when a gradient, a new value or new state is not finite.
         """
         wrong: NumericError | None
         looks = asked.max_not_finite is not None
@@ -275,11 +276,13 @@ class OptimizerActor(Actor):
             who = type(self).__name__
             message = f"{who}.on_gradients must return (deltas, state), got {type(update).__name__}"
             raise StateError(message, hint="deltas is a dict by variable name, state any tree of arrays")
-        deltas, state = update
+        deltas, after_it = update
+        state = apart(after_it)
         check_deltas(self.rule, deltas, params, grads)
         if asked.shares > 1:
             deltas = await self._compute(divided, deltas, asked.shares)
-        proposed, wrong = await self._compute(propose, params, deltas, looks)
+        looked = NewState(self.rule, slots, state) if looks else None
+        proposed, wrong = await self._compute(propose, params, deltas, looked)
         if wrong is not None:
             return wrong
         stages = {n: Stage(group, deltas[n], proposed[n], versions[n]) for n in self._names}

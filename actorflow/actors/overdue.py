@@ -24,12 +24,13 @@ log = logging.getLogger("actorflow.actors")
 class Overdue:
     """Watches an actor whose handlers, or whose `on_stop`, have not ended yet."""
 
-    __slots__ = ("_actor", "_cancelled", "_timer", "_until")
+    __slots__ = ("_actor", "_began", "_cancelled", "_timer", "_until")
 
     def __init__(self, actor: Turns) -> None:
         self._actor = actor
         self._cancelled = False  # whether the `on_stop` was
-        self._until = actor.system.now() + actor.system.stop_s
+        self._began = actor.system.now()
+        self._until = self._began + actor.system.stop_s
         self._arm()
 
     def cancel(self) -> None:
@@ -58,17 +59,19 @@ class Overdue:
                 carrier.cancel()
         else:
             for carrier in tuple(actor.busy):
-                _abandon(actor, carrier)
+                _abandon(actor, carrier, system.now() - self._began)
             system.hurry()  # or each of many would take as long, one after the other
             return
         self._arm()
 
 
-def _abandon(actor: Turns, carrier: Carrier) -> None:
+def _abandon(actor: Turns, carrier: Carrier, took_s: float) -> None:
     job, where = carrier.job, carrier.where()
     whose = f"its {job.value}" if isinstance(job, Hook) else "its handler"
+    stop_s = actor.system.stop_s
+    limit = f"{stop_s:g} s" if job is not Hook.STOP else f"{took_s:.3g} s, where stop_s is {stop_s:g},"
     message = (
-        f"'{actor.name}' did not stop within {actor.system.stop_s:g} s and is abandoned: "
+        f"'{actor.name}' did not stop within {limit} and is abandoned: "
         f"{whose} went on although it was cancelled, {where}"
     )
     hint = "let asyncio.CancelledError through, or raise it again"

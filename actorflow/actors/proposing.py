@@ -1,15 +1,17 @@
-"""What an update proposes: deltas that fit their variables, and the values that they lead to. Pure."""
+"""What an update proposes: deltas that fit their variables, the values and the state they lead to. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from actorflow import arrays
 from actorflow.actors.gradients import Gradients
-from actorflow.arrays import Array
+from actorflow.actors.slots import Apart, Slots, named
+from actorflow.arrays import Array, NDArray
 from actorflow.errors import NumericError, StateError
-from actorflow.finite import not_finite_value, seem_finite
+from actorflow.finite import floats_of, not_finite_state, not_finite_value, seem_finite
 from actorflow.rows import Rows, plus_rows
 from actorflow.spec import show
 
@@ -38,17 +40,53 @@ def check_deltas(who: str, deltas: Gradients, params: Mapping[str, Array], grads
             raise StateError(message, hint="make it with af.optim.as_rows")
 
 
+@dataclass(slots=True)
+class NewState:
+    """What is to become of an optimizer's state.
+
+    Attributes:
+        rule: What the optimizer is called.
+        before: The state now.
+        after: That after the update.
+    """
+
+    rule: str
+    before: Slots
+    after: Apart
+
+
 def propose(
-    params: Mapping[str, Array], deltas: Gradients, looks: bool
+    params: Mapping[str, Array], deltas: Gradients, state: NewState | None
 ) -> tuple[Gradients, NumericError | None]:
-    """The values that the deltas lead to, of the same rows; if it looks, what is wrong with the first."""
+    """The values that the deltas lead to, of the same rows; with a state to look at, what is wrong first.
+
+    Leaves of the state that are no floats, or the same objects as before, are not looked at.
+    """
     proposed = {
         name: (plus_rows if type(deltas[name]) is Rows else arrays.plus)(param, deltas[name])
         for name, param in params.items()
     }
-    if looks and not seem_finite([v.values if type(v) is Rows else v for v in proposed.values()]):
-        for name, param in params.items():
-            wrong = not_finite_value(name, param, proposed[name])
+    if state is None:
+        return proposed, None
+    seen = [v.values if type(v) is Rows else v for v in proposed.values()]
+    leaf_before, leaves = state.before.leaf, state.after.leaves
+    for path, leaf in leaves.items():
+        if leaf is leaf_before(path):
+            continue
+        kind = leaf.dtype.kind if type(leaf) is NDArray else ""
+        if kind == "f":  # a plain array is the usual case, and an update of small ones is mostly calls
+            seen.append(leaf)
+        elif kind not in ("i", "u", "b"):
+            seen.extend(floats_of(leaf))
+    if seem_finite(seen):
+        return proposed, None
+    for name, param in params.items():
+        wrong = not_finite_value(name, param, proposed[name])
+        if wrong is not None:
+            return {}, wrong
+    for path, leaf in leaves.items():
+        if leaf is not leaf_before(path) and floats_of(leaf):
+            wrong = not_finite_state(state.rule, named(path), leaf_before(path), leaf)
             if wrong is not None:
                 return {}, wrong
     return proposed, None

@@ -26,6 +26,20 @@ Path = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """A state taken apart: its shape, and its leaves by where they are."""
+
+    skeleton: Tree
+    leaves: dict[Path, Any]
+
+
+def apart(tree: Tree) -> Apart:
+    """Takes a state apart."""
+    leaves: dict[Path, Any] = {}
+    return Apart(_taken_apart(tree, (), leaves), leaves)
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A state that only waits for its commit: its shape, its leaves, and room for those given as rows.
 
@@ -88,13 +102,11 @@ class Slots:
     __slots__ = ("_leaves", "_skeleton")
 
     def __init__(self, tree: Tree) -> None:
-        self._leaves: dict[Path, Any] = {}
-        self._skeleton = _taken_apart(tree, (), self._leaves)
+        state = apart(tree)
+        self._leaves, self._skeleton = state.leaves, state.skeleton
         for path, leaf in self._leaves.items():
             if type(leaf) is Rows:
-                message = (
-                    f"the state before the first update has whole arrays, got {leaf!r} at {_named(path)}"
-                )
+                message = f"the state before the first update has whole arrays, got {leaf!r} at {named(path)}"
                 raise StateError(message)
 
     def tree(self) -> Tree:
@@ -111,14 +123,17 @@ class Slots:
             if isinstance(leaf, NDArray):
                 touch(leaf)
 
-    def prepare(self, tree: Tree) -> Prepared:
-        """Returns what a commit of `tree` needs.
+    def leaf(self, path: Path) -> Any:
+        """Returns what is there, None where nothing is."""
+        return self._leaves.get(path)
+
+    def prepare(self, state: Apart) -> Prepared:
+        """Returns what a commit of `state` needs.
 
         Raises:
             StateError: when rows stand where there is no array of their shape and dtype.
         """
-        leaves: dict[Path, Any] = {}
-        skeleton = _taken_apart(tree, (), leaves)
+        leaves = state.leaves
         spares: dict[Path, Array] = {}
         others: dict[Path, Array] = {}
         for path, leaf in leaves.items():
@@ -126,7 +141,7 @@ class Slots:
                 spares[path] = spare_for(self._of_rows(path, leaf))
                 if self._is_held(path):
                     others[path] = self._leaves[path]
-        return Prepared(skeleton, leaves, spares, others, set())
+        return Prepared(state.skeleton, leaves, spares, others, set())
 
     def commit(self, prepared: Prepared) -> None:
         """Makes the prepared state the present one. Cannot fail."""
@@ -148,13 +163,13 @@ class Slots:
         array = self._leaves.get(path)
         if not isinstance(array, NDArray):
             message = (
-                f"rows in a state replace those of an array, got {rows!r} at {_named(path)}: {array!r:.60}"
+                f"rows in a state replace those of an array, got {rows!r} at {named(path)}: {array!r:.60}"
             )
             raise StateError(message, hint="return the state in the structure that `init` gave it")
         if array.shape != rows.shape or array.dtype != rows.dtype:
             message = (
                 f"rows in a state keep shape and dtype, {show(array.shape)} {array.dtype.name} "
-                f"at {_named(path)}, got {show(rows.shape)} {rows.dtype.name}"
+                f"at {named(path)}, got {show(rows.shape)} {rows.dtype.name}"
             )
             raise StateError(message)
         return array
@@ -163,14 +178,22 @@ class Slots:
 def _taken_apart(tree: Tree, path: Path, leaves: dict[Path, Any]) -> Tree:
     """Puts the leaves into `leaves` and returns the tree with paths in their places."""
     if type(tree) is dict:
-        return {key: _taken_apart(value, (*path, key), leaves) for key, value in tree.items()}
+        skeleton: dict[Any, Any] = {}  # no call for each array: an update of small ones is mostly calls
+        for key, value in tree.items():
+            here = (*path, key)
+            if type(value) is NDArray:
+                leaves[here] = value
+                skeleton[key] = _Leaf(here)
+            else:
+                skeleton[key] = _taken_apart(value, here, leaves)
+        return skeleton
     if _is_sequence(tree):
         return _like(tree, [_taken_apart(value, (*path, i), leaves) for i, value in enumerate(tree)])
     leaves[path] = tree
     return _Leaf(path)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Leaf:
     """Where a leaf was."""
 
@@ -178,11 +201,11 @@ class _Leaf:
 
 
 def _rebuilt(skeleton: Tree, leaf: Callable[[Path], Any]) -> Tree:
+    if type(skeleton) is _Leaf:
+        return leaf(skeleton.path)
     if type(skeleton) is dict:
         return {key: _rebuilt(value, leaf) for key, value in skeleton.items()}
-    if _is_sequence(skeleton):
-        return _like(skeleton, [_rebuilt(value, leaf) for value in skeleton])
-    return leaf(skeleton.path)
+    return _like(skeleton, [_rebuilt(value, leaf) for value in skeleton])
 
 
 def _is_sequence(tree: Tree) -> bool:
@@ -194,6 +217,6 @@ def _like(tree: Tree, values: list[Any]) -> Tree:
     return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
 
 
-def _named(path: Path) -> str:
-    """The path as one writes it: `state['mean']['w']`."""
+def named(path: Path) -> str:
+    """Returns the path as one writes it: `state['mean']['w']`."""
     return "state" + "".join(f"[{key!r}]" for key in path)

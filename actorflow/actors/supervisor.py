@@ -173,6 +173,9 @@ class Supervisor:
 
     def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:
         """A child failed: does what the rules say."""
+        if not told and self.system.missed(child, error, cause):
+            child.end(None, restart=False)
+            return
         directive = self.strategy.directive(cause, told=told, started=child.started)
         self._state, effect = supervision.failed(
             self._state,

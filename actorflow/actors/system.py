@@ -84,8 +84,9 @@ class ActorSystem:
     """Runs actors; `async with` it.
 
     Leaving stops all that is left, the last spawned first, and leaves no task and no open ask.
-    What was told and not handled by then becomes a dead letter, and a handler that still asks an
-    actor that is gone is only logged.
+    What was told and not handled by then becomes a dead letter, an actor whose `on_start` has not begun
+    by then does not begin, and a handler that still asks an actor that is gone, or starts one, is only
+    logged.
 
     An actor of the system itself that fails a tell stops. Unless someone watched it, its error
     is raised on leaving, in an ExceptionGroup. A supervisor that gives up cancels the body at
@@ -156,6 +157,7 @@ class ActorSystem:
         self._children: dict[str, Child] = {}
         self._interrupt: CancelledError | None = None
         self._open = False
+        self.leaving = False
         self._spawned = 0
         self._stirred: Future[None] | None = None
         self._unhandled: list[BaseException] = []
@@ -214,6 +216,9 @@ class ActorSystem:
         self._children[child.name] = child
 
     def _new_name(self, name: str | None, kind: str) -> str:
+        if self.leaving:
+            message = f"'{self.name}' is being left and starts no more actors"
+            raise ActorDied(message)
         if not self._open:
             message = f"'{self.name}' starts actors only inside `async with`"
             raise ActorError(message)
@@ -250,12 +255,21 @@ class ActorSystem:
             self._unhandled.append(error)
             child.end(error, restart=False)
             self._cancel_body()
-        elif not told and not self._open and isinstance(cause, ActorDied):
-            log.warning("'%s' asked an actor that had been stopped on leaving", child.name, exc_info=error)
+        elif not told and self.missed(child, error, cause):
             child.end(None, restart=False)
         elif not told or not child.started:
             log.error("'%s' failed and stops", child.name, exc_info=error)
             child.end(error, restart=False)
+
+    def missed(self, child: Any, error: BaseException, cause: BaseException) -> bool:
+        """Tells whether `child` failed only since it is stopped later than others while the system is left.
+
+        It asked one that had been stopped, or wanted to start another: that is logged, and no failure.
+        """
+        if not self.leaving or not isinstance(cause, ActorDied):
+            return False
+        log.warning("'%s' needed an actor while '%s' was left", child.name, self.name, exc_info=error)
+        return True
 
     def ended(self, child: Any) -> None:
         """Nothing restarts directly under the system."""
@@ -342,6 +356,12 @@ class ActorSystem:
 
     # -- life ----------------------------------------------------------------------------------------
 
+    def __enter__(self) -> Self:
+        message = f"'{self.name}' is entered by `async with`: leaving it waits for its actors, got `with`"
+        raise ActorError(message, hint="async with af.ActorSystem() as system: ...")
+
+    def __exit__(self, *_: object) -> None: ...
+
     async def __aenter__(self) -> Self:
         if hasattr(self, "loop"):
             message = f"'{self.name}' was entered before: make a new ActorSystem"
@@ -381,6 +401,7 @@ class ActorSystem:
     ) -> bool:
         self.check_here()
         self._open = False
+        self.leaving = True
         if kind is not None and not issubclass(kind, Exception):  # Ctrl-C: somebody wants it to end
             self.wheel.after(dump_on_signal.LONG_S, self._tell_who_is_left)
         await self._end_all()
@@ -448,6 +469,7 @@ class ActorSystem:
             except CancelledError as error:
                 self._interrupt = error
         self.wheel.close()
+        self.leaving = False
         self.dispatch.affinity.ended = True
 
     async def _wait(self) -> None:

@@ -115,6 +115,7 @@ def figures(event: Event) -> Iterator[tuple[str, Any]]:
         yield from ((f"evaluated {name}", value) for name, value in event.scores.items())
     if isinstance(event, RunDone):
         yield from ((f"test {name}", value) for name, value in event.test.items())
+        yield "dropped", event.dropped
     yield "steps_per_s", event.steps_per_s
     yield "messages", event.messages
     update = getattr(event, "update", None)

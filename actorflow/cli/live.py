@@ -84,6 +84,7 @@ class ClusterDisplay(Display):
             self._part = self._done(event)
         elif isinstance(event, RunDone):
             self._part = 1.0
+            self.observed.ended(event)
 
     def members(self, run: RunEntry) -> None:
         """Takes who takes part now; says what is news about that, until the run is told to end."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from actorflow.cluster.report import RunEntry, SeatEntry
 from actorflow.cluster.trainer import UpdateDone
+from actorflow.coord.bearing import kind
+from actorflow.trainer import RunDone
 
 _RECENT_S = 3.0
 """How long back the rate of updates looks."""
@@ -61,6 +63,7 @@ class Observed:
         self.alive: int | None = None
         self.waits = ""
         self.batches: int | None = None
+        self._after = 0  # contributions that were dropped after the last update of an epoch: no update tells
         self._place = 0, 0
         self._term = 0
         self._lives: dict[int, int] = {}  # of the present term
@@ -79,11 +82,17 @@ class Observed:
             self._place = max(self._place, (batch.epoch, batch.index))
         for (_, why), rank in zip(update.dropped, update.dropped_by, strict=False):
             self._worker(rank).late += 1
-            self.why[why.partition(":")[0]] += 1
+            self.why[kind(why)] += 1
         self.staleness.update(update.staleness)
         self._times.append((event.train_s, event.step))
         while self._times[0][0] < event.train_s - _RECENT_S and len(self._times) > 2:
             self._times.popleft()
+
+    def ended(self, last: RunDone) -> None:
+        """Hears that the run is over, which counts what no update has told."""
+        if last.dropped > self.late:
+            self._after += last.dropped - self.late
+            self.why = Counter(last.reasons)
 
     def _worker(self, rank: int) -> Seen:
         if rank not in self.workers:
@@ -106,7 +115,7 @@ class Observed:
     @property
     def late(self) -> int:
         """Contributions that were dropped."""
-        return sum(worker.late for worker in self.workers.values())
+        return sum(worker.late for worker in self.workers.values()) + self._after
 
     @property
     def stale(self) -> tuple[float, int]:

@@ -134,7 +134,13 @@ def _serve(
         reason = runner.run(serve(program, task, manner, calls))
     except (ConfigError, NotReady) as error:  # as where its address is taken, or the chief's host not known
         reason = error
-    return _ended(task.name, reason, code_of(reason))
+    return _ended(task.name, reason, _code(reason))
+
+
+def _code(reason: ActorflowError | None) -> int:
+    """Returns with what a process ends; 2 where each of its lives would end alike."""
+    wrong = isinstance(reason, ConfigError | PlacementError) and not is_full(reason)
+    return Exit.USAGE if wrong else code_of(reason)
 
 
 def _first_s(ready_s: float) -> float:
@@ -188,8 +194,7 @@ def _lead(
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
-        wrong = isinstance(error, ConfigError | PlacementError) and not is_full(error)  # and so is each life
-        return _ended(task.name, error, Exit.USAGE if wrong else code_of(error))
+        return _ended(task.name, error, _code(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)

@@ -103,6 +103,12 @@ class Cluster(Kinds, ABC):
 
     # -- life -------------------------------------------------------------------------------------------
 
+    def __enter__(self) -> Self:
+        message = "a cluster is entered by `async with`: leaving it waits for its processes, got `with`"
+        raise ConfigError(message, hint="async with af.Cluster.local(...) as cluster: ...")
+
+    def __exit__(self, *_: object) -> None: ...
+
     async def __aenter__(self) -> Self:
         """Opens it; once it is closed it may be opened again, and begins anew.
 

@@ -11,6 +11,9 @@ FEWEST = 32
 _BLOCKS = 32
 _MARGIN = 0.25
 
+ROUNDING = 1e-6
+"""Losses no larger than that are 0 but for rounding: whether they rise or fall says nothing."""
+
 
 @dataclass(slots=True)
 class Course:
@@ -50,7 +53,7 @@ class Course:
 
         The end is the last quarter. A loss that went up by a quarter on the way and in the end is not a
         quarter below the first has not fallen either: what it lost it has hardly won back. None where it
-        fell, and for a run too short to tell.
+        fell, for a run too short to tell, and for one that was at 0 all along, but for rounding.
         """
         if self._count < max(FEWEST, 4 * self.beginning):
             return None
@@ -58,6 +61,8 @@ class Course:
         last = self._blocks[-(len(self._blocks) // 4) :]
         end, most = sum(last) / len(last), max(self._blocks)
         margin = _MARGIN * abs(first)
+        if all(abs(loss) <= ROUNDING for loss in (first, *self._blocks)):  # false of NaN
+            return None
         rose = most > first + margin and end > first - margin
         fell = isfinite(end) and end < first and not rose
         return None if fell else (first, most if isfinite(most) else inf, end)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from math import nan
@@ -13,11 +14,12 @@ from weakref import ReferenceType, ref
 from actorflow import setting
 from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
+from actorflow.call_site import users_level
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.course import Course
 from actorflow.cluster.messages import SHARD
 from actorflow.cluster.training import Training
-from actorflow.coord.bearing import counted
+from actorflow.coord.bearing import counted, kind
 from actorflow.coord.consulting import checked, enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
@@ -281,13 +283,15 @@ class _Run:
         self._epochs = epochs
         self._meter = Meter(lambda: self._cluster.messages, setting.clock(), Bookmark())
         self._epoch = self._step = self._first = self._told = self._batches = 0
-        self._not_finite = 0  # contributions that were dropped
+        self._dropped: Counter[str] = Counter()  # contributions, by the kind of reason
+        self._not_finite = 0  # of these
         self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
         self._unknown = [nan] * (1 + len(self._program.metrics))
         self._last: EpochDone | None = None
         fresh = trainer.policy.fresh
         self._course = Course(1 if fresh else len(trainer.cluster.workers))  # whose base is the first version
+        self._goes_on = trainer.cluster.training is not None  # with what another run has made
         self.over = False
 
     async def updates(self) -> AsyncGenerator[UpdateDone | EpochDone, None]:
@@ -313,6 +317,7 @@ class _Run:
                 self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             self._cluster.opened()
+            self._drop(why for _, why in heard.dropped)  # the next epoch goes on counting from there
             if heard.error is not None:
                 raise self._placed(heard.error)
         finally:
@@ -333,11 +338,12 @@ class _Run:
         self._tell_of_course()
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
-        return RunDone(**told, scores=last.scores, test=test)
+        dropped = dict(self._dropped)
+        return RunDone(**told, scores=last.scores, test=test, dropped=sum(dropped.values()), reasons=dropped)
 
     def _tell_of_course(self) -> None:
-        """Warns when the run ended no better than it began."""
-        found = self._course.no_better()
+        """Warns when the run ended no better than it began, unless it began where another had ended."""
+        found = None if self._goes_on else self._course.no_better()
         if found is None:
             return
         first, most, end = found
@@ -350,7 +356,7 @@ class _Run:
             message += "Let updates that are computed at once share the rate: rate='shared' of the policy"
         else:
             message += "A lower rate may help"
-        warnings.warn(NoBetter(message), stacklevel=2)
+        warnings.warn(NoBetter(message), stacklevel=users_level())
 
     def _placed(self, error: ActorflowError) -> ActorflowError:
         """Returns an error; one that an optimizer raised on its shard with the node of the update."""
@@ -360,7 +366,7 @@ class _Run:
 
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
-        self._not_finite += counted(why for _, why in heard.dropped)
+        self._drop(why for _, why in heard.dropped)
         self._step += 1
         self._batches = max(self._batches, *heard.steps)
         numbers: Sequence[float] = heard.scalars
@@ -370,6 +376,12 @@ class _Run:
             sums = self._sums or [0.0] * len(numbers)
             self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
         return UpdateDone(**self._progress(numbers or self._unknown), update=heard)
+
+    def _drop(self, reasons: Iterable[str]) -> None:
+        """Counts contributions that were dropped."""
+        known = tuple(reasons)
+        self._dropped.update(kind(reason) for reason in known)
+        self._not_finite += counted(known)
 
     async def _end_epoch(self, over: int) -> EpochDone:
         """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""

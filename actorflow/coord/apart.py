@@ -91,7 +91,8 @@ class Apart(Rounds):
 
     def _unstaged(self, message: Unstaged, now: float) -> None:
         if message.term == self.term:
-            self._failure = self._failure or message.error
+            leases = [self.fates[number].lease for _, number in message.chosen if number in self.fates]
+            self._failure = self._failure or self._of(message.error, leases)
 
     def _dropped(self, message: Dropped) -> None:
         if message.term == self.term:

@@ -9,13 +9,17 @@ other one. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from actorflow.coord.messages import Batch
 from actorflow.errors import ActorflowError, NumericError
 from actorflow.finite import after
 
 NOT_FINITE = "not finite: "
 """How the reason begins for which such a contribution is dropped."""
+
+_NAMED = 4
+"""Contributions of an update that an error names; the others are counted."""
 
 
 def heard(dropped: int, error: ActorflowError, most: int) -> tuple[int, str | ActorflowError]:
@@ -31,6 +35,28 @@ def heard(dropped: int, error: ActorflowError, most: int) -> tuple[int, str | Ac
     return dropped, after(error, dropped) if most and isinstance(error, NumericError) else error
 
 
+def kind(reason: str) -> str:
+    """Returns of what kind a reason is, such as "late" or "not finite", without what it says beyond that."""
+    return reason.partition(":")[0]
+
+
 def counted(reasons: Iterable[str]) -> int:
     """Returns how many contributions were dropped since they were not finite."""
     return sum(reason.startswith(NOT_FINITE) for reason in reasons)
+
+
+def made_of(error: ActorflowError, made: Sequence[tuple[str, Batch]]) -> ActorflowError:
+    """Returns why an update is not made: where a mean, a value or state is not finite, with what it was of.
+
+    Args:
+        error: What a shard found.
+        made: By whom each of its contributions was computed, and of which batch.
+    """
+    if not isinstance(error, NumericError) or not made:
+        return error
+    whose = [f"batch {at.index} of epoch {at.epoch} by {process!r}" for process, at in made]
+    more = [f"{len(whose) - _NAMED} more"] if len(whose) > _NAMED else []
+    what = f"{error.what}; in the update computed of {' and '.join([*whose[:_NAMED], *more])}"
+    named = NumericError(what, where=error.where, hint=error.hint)
+    named.__cause__ = error.__cause__
+    return named

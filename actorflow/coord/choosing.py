@@ -27,6 +27,9 @@ FEWEST = 5
 CHANGED = 1.5
 """By how much rounds are slower or faster than they were chosen for when it is time to measure again."""
 
+FIRST = 10
+"""How many times as long as it took half or more of the workers the others are waited for at first."""
+
 PATIENCES = (1, 2, 4)
 """How many times their worth missing contributions may be waited for."""
 
@@ -129,6 +132,26 @@ def limit_s(k: int, first_s: float, choice: Choice, wanted: int) -> float:
         return inf
     slower = max(1.0, first_s / choice.first_s) if choice.first_s > 0 else 1.0
     return choice.usual_s * slower * (1 + choice.patience * max(0, wanted - k) / choice.m)
+
+
+def first_limit_s(k: int, last_s: float, wanted: int) -> float:
+    """Returns after how many seconds a round ends before anything was chosen.
+
+    Args:
+        k: How many contributions it has.
+        last_s: When the last of these was there.
+        wanted: How many are waited for.
+    """
+    return FIRST * last_s if 2 * k >= wanted else inf
+
+
+def first_end_of(took: Sequence[float], wanted: int) -> tuple[int, float]:
+    """Returns with how many contributions such a round ends, and when; as `end_of`."""
+    for k in range(1, wanted):
+        limit = first_limit_s(k, took[k - 1], wanted)
+        if took[k] > limit:
+            return k, limit
+    return wanted, took[wanted - 1]
 
 
 def changed(rounds: Sequence[Sequence[float]], choice: Choice) -> bool:

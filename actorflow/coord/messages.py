@@ -176,10 +176,17 @@ class End:
 
     With Fenced it is over for this life of a worker alone, which was given up: it may join again. Whoever
     trains may tell the coordinator, to end the run.
+
+    Attributes:
+        dropped: For whoever trains: numbers of contributions that are not used since the last update, with
+            why; no Updated has them.
+        dropped_by: Whose each of these was, by rank.
     """
 
     term: int
     error: ActorflowError | None = None
+    dropped: tuple[tuple[int, str], ...] = ()
+    dropped_by: tuple[int, ...] = ()
 
 
 # -- workers and shards ----------------------------------------------------------------------------
@@ -289,12 +296,17 @@ class Staged:
 @travels("coord.unstaged")
 @dataclass(frozen=True, slots=True)
 class Unstaged:
-    """Shard → coordinator: cannot prepare the update of `version`; nothing has changed."""
+    """Shard → coordinator: cannot prepare the update of `version`; nothing has changed.
+
+    Attributes:
+        chosen: The set that it was of, (rank, number) each, where the shard chose it.
+    """
 
     term: int
     shard: int
     version: int
     error: ActorflowError
+    chosen: tuple[tuple[int, int], ...] = ()
 
 
 @travels("coord.commit")

@@ -86,9 +86,12 @@ class Outgoing:
         """Tells all shards how many contributions make an update."""
         self._sends += [ToShard(shard, message) for shard in range(self._shards)]
 
-    def end(self, message: End, resting: Sequence[int] = ()) -> None:
-        """Tells everybody, those included who rest without a seat, that it is over; who trains comes last."""
+    def end(self, message: End, observed: End, resting: Sequence[int] = ()) -> None:
+        """Tells everybody, those included who rest without a seat, that it is over.
+
+        Who trains comes last, and is told `observed`.
+        """
         for rank in sorted({*self._members.alive, *resting}):
             self.worker(rank, message)
         self._sends += [ToShard(shard, message) for shard in range(self._shards)]
-        self._sends.append(ToObserver(message))
+        self._sends.append(ToObserver(observed))

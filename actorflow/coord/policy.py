@@ -15,7 +15,16 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
-from actorflow.coord.choosing import FEWEST, Choice, changed, choose, end_of, limit_s
+from actorflow.coord.choosing import (
+    FEWEST,
+    Choice,
+    changed,
+    choose,
+    end_of,
+    first_end_of,
+    first_limit_s,
+    limit_s,
+)
 from actorflow.coord.wording import with_options, worded
 from actorflow.errors import ConfigError, counted
 
@@ -287,9 +296,9 @@ class Backup(_Shortage, Policy):
 
     With m="auto" the m is chosen that makes the most contributions a second in what was measured
     (`choosing.choose`), and a round whose m-th does not come ends with fewer once that is worth more.
-    It is measured in rounds that wait for all n: `measure` of them at first, without a limit; then again, no
-    longer than is worth it, after every `keep` updates, when a worker has come or gone, and when rounds are
-    1.5 times as slow or as fast as they were chosen for.
+    It is measured in rounds that wait for all n: `measure` of them at first, each at most ten times as long
+    as it took half of the workers; then again, no longer than is worth it, after every `keep` updates, when a
+    worker has come or gone, and when rounds are 1.5 times as slow or as fast as they were chosen for.
 
     Source: Chen, Pan, Monga, Bengio, Józefowicz, Revisiting Distributed Synchronous SGD (2016), section 3.
 
@@ -340,15 +349,21 @@ class Backup(_Shortage, Policy):
         """Returns with how many contributions a round ends, and when, if each is there after so long."""
         choice = self.choice
         if choice is None:
-            return self.quorum, took[self.quorum - 1]
+            return (
+                first_end_of(took, self.quorum) if self.m == "auto" else (self.quorum, took[self.quorum - 1])
+            )
         return end_of(took, choice, self.quorum)
 
     def wakes(self, view: View) -> float | None:
         """When those that are missing are worth the wait no more."""
-        if self.choice is None or not view.complete or not view.out:
+        if self.m != "auto" or not view.complete or not view.out:
             return None
         began = min(out.since for out in view.out.values())
-        limit = limit_s(len(view.complete), view.complete[0].at - began, self.choice, self.quorum)
+        count, choice = len(view.complete), self.choice
+        if choice is None:
+            limit = first_limit_s(count, view.complete[-1].at - began, self.quorum)
+        else:
+            limit = limit_s(count, view.complete[0].at - began, choice, self.quorum)
         return None if limit == inf else began + limit
 
     def takes(self, view: View) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ It relies on no order between messages of different senders.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from actorflow.coord import bearing, commit, lengths
 from actorflow.coord.batches import Batches
@@ -35,7 +36,7 @@ from actorflow.coord.messages import (
     Unstaged,
 )
 from actorflow.coord.outgoing import Outgoing, Send
-from actorflow.coord.permits import Permits
+from actorflow.coord.permits import Lease, Permits
 from actorflow.coord.policy import Policy, Round, View
 from actorflow.coord.quorum import Quorum
 from actorflow.coord.reach import Reach
@@ -378,7 +379,9 @@ class Rounds:
             why = error or CoordinationError("the run was stopped")
             self._obey(self.commitment.discard(why), self._moved)
         self.ended = End(self.term, error)
-        self._say.end(self.ended, self._reach.cut)
+        dropped, by = self.desk.take_dropped()  # since the last update: no Updated will have them
+        observed = replace(self.ended, dropped=dropped, dropped_by=by) if dropped else self.ended
+        self._say.end(self.ended, observed, self._reach.cut)
 
     def _view(self, now: float) -> View:
         return self.desk.view(self.version, now)
@@ -416,9 +419,14 @@ class Rounds:
                 case Say(shard, message):
                     self._say.shard(shard, message)
                 case Discarded(error=error):
-                    self._failure = self._failure or error
+                    leases = [entry.lease for entry in self.desk.making.values()]
+                    self._failure = self._failure or self._of(error, leases)
                 case Done(version):
                     self._made(version, now)
+
+    def _of(self, error: ActorflowError, leases: Sequence[Lease]) -> ActorflowError:
+        """Why an update could not be made, with whose contributions it was to be made of."""
+        return bearing.made_of(error, [(self.members.members[e.rank].process, e.batch) for e in leases])
 
     def _made(self, version: int, now: float) -> None:
         """An update is made, everywhere."""

@@ -344,7 +344,8 @@ class ShardActor(Actor):
         placed = error.at(Where(actor=self.ref.name))
         if self.participant.failed(stage, placed):
             self._update = None
-            self._fellows.say(Unstaged(self.participant.term, self.shard, stage.version, placed))
+            chose = () if self._closing is None else tuple(stage.chosen)
+            self._fellows.say(Unstaged(self.participant.term, self.shard, stage.version, placed, chose))
             if self._closing is not None:
                 self._closing.enough = None  # the run ends with this
                 self._let_go(self.participant.forget(Discard(self.participant.term, stage.version)))

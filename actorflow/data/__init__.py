@@ -22,8 +22,9 @@ else:
 
     def __getattr__(name: str) -> object:
         if name not in __all__:
-            message = f"module 'actorflow.data' has no attribute {name!r}"
-            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+            from actorflow.other_names import missing
+
+            raise missing(sys.modules[__name__], name, __all__)
         from actorflow.data import public
 
         globals().update((public_name, vars(public)[public_name]) for public_name in __all__)

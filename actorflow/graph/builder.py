@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
 from actorflow.graph.operators import OneArray
 from actorflow.leases import lent_copy
+from actorflow.other_names import ADVICE
 from actorflow.spec import Shape, Spec
 
 NO_RETURN = "a function without a return gives None: let it return its results"
@@ -37,9 +38,21 @@ class Tensor(OneArray):
 
     __slots__ = ("graph", "port")
 
-    def __init__(self, graph: Graph, port: Port) -> None:
-        self.graph = graph
-        self.port = port
+    graph: Graph
+    port: Port
+
+    if TYPE_CHECKING:
+
+        def __init__(self, graph: Graph, port: Port) -> None: ...
+
+    else:
+
+        def __init__(self, graph: Any = None, port: Any = None, *_: Any, **__: Any) -> None:
+            if type(port) is not Port:  # a value, as elsewhere tensors are made of
+                message = f"a tensor is an output of a node, and is made by building one, got {graph!r:.60}"
+                raise GraphError(message, where=Where(defined_at=source_line()), hint=ADVICE["tensor"])
+            self.graph = graph
+            self.port = port
 
     @property
     def node(self) -> Node:

@@ -12,7 +12,7 @@ import sys
 import warnings
 from math import prod
 
-from actorflow.call_site import is_users, source_line, users_frame
+from actorflow.call_site import is_users, source_line, users_frame, users_level
 from actorflow.errors import DenseRows
 from actorflow.graph.body import root_of
 from actorflow.graph.graph import current
@@ -59,7 +59,7 @@ def tell(whole: Spec, rows: Shape, whose: str, by: str, *, made_at: str, line: s
     )
     told = root_of(graph).told
     if message not in told:
-        warnings.warn(DenseRows(message), stacklevel=_users_level())
+        warnings.warn(DenseRows(message), stacklevel=users_level())
         told.add(message)
 
 
@@ -77,11 +77,3 @@ def verb_of_the_user() -> str:
 
 
 _WRAPPERS = ("call", "called", "method", "with_values", "as_tensor", "made_dense", "tell", "verb_of_the_user")
-
-
-def _users_level() -> int:
-    level, frame = 1, sys._getframe(1)
-    users = users_frame(frame)
-    while frame is not users and frame.f_back is not None:
-        level, frame = level + 1, frame.f_back
-    return level

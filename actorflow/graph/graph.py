@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from actorflow.arrays import Array
 from actorflow.errors import GraphError, InternalError
@@ -20,6 +20,7 @@ from actorflow.graph.block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.resource import HANDLES, ResourceDef, VariableDef
 from actorflow.likeness import likeness
+from actorflow.other_names import GRAPHS, missing_method
 from actorflow.spec import Spec
 
 
@@ -74,8 +75,19 @@ class Graph:
         self._tokens.append(_current.set(self))
         return self
 
+    def check_free(self) -> None:
+        """Raises GraphError where a block that is none of this context builds it: both would add nodes."""
+        if self._tokens and _current.get() is None:
+            message = "a graph is built in one thread or task at a time, and `with g:` is open in another"
+            raise GraphError(message, hint="build there, or once that block has ended")
+
     def __exit__(self, *exc: object) -> None:
         _current.reset(self._tokens.pop())
+
+    if not TYPE_CHECKING:  # type checkers would take any name for one that there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_method(self, name, GRAPHS, "use af.{0}(...) under `with graph:`")
 
     def __repr__(self) -> str:
         return f"<Graph of {len(self.nodes)} nodes, {len(self.resources)} resources, seed {self.seed}>"

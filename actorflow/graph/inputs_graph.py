@@ -39,11 +39,18 @@ _OPEN: AbstractContextManager[object] = nullcontext()
 
 
 def graph_for(args: tuple[Any, ...], named: Mapping[str, Any]) -> AbstractContextManager[object]:
-    """Returns what to build a call in: the graph of its arguments where none is open and one has any."""
+    """Returns what to build a call in: the graph of its arguments where none is open and one has any.
+
+    Raises:
+        GraphError: that graph is being built in another thread or task.
+    """
     if opened() is not None:
         return _OPEN
     graph = graph_of((*args, *named.values()))
-    return _OPEN if graph is None else graph
+    if graph is None:
+        return _OPEN
+    graph.check_free()
+    return graph
 
 
 def in_graph_of_inputs(function: Callable[P, R]) -> Callable[P, R]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
-from actorflow.other_names import FETCH, FUNCTIONS, said
+from actorflow.other_names import FETCH, METHODS, missing_method
 
 
 class Methods:
@@ -102,22 +102,11 @@ class Methods:
         return None if shape is None else len(shape)
 
     def __getattr__(self, name: str) -> Any:
-        message = f"{type(self).__name__!r} object has no attribute {name!r}"
-        hint = None if name.startswith("_") else _hint(name)
-        raise AttributeError(said(message, hint), name=name, obj=self)
+        raise missing_method(self, name, _INSTEAD, "use af.{0}(tensor)")
 
 
 _VALUES = ("item", "numpy", "tolist", "eval", "data", "value", "tobytes")
-
-
-def _hint(name: str) -> str | None:
-    if name in _VALUES:
-        return FETCH
-    low = name.lower()
-    known = FUNCTIONS.get(low)
-    if known is None:
-        known = f"af.{name}(tensor)" if name in opdef.table() else None
-    return None if known is None else f"use {known}"
+_INSTEAD = {**METHODS, **dict.fromkeys(_VALUES, FETCH)}
 
 
 def call(op: str, *args: Any, **named: Any) -> Any:

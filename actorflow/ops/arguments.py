@@ -18,7 +18,7 @@ from operator import index
 from sys import _getframe
 from typing import Any, ParamSpec, TypeVar
 
-from actorflow.arrays import as_array, as_dtype, is_floating
+from actorflow.arrays import as_array, as_dtype, is_dtype, is_floating
 from actorflow.call_site import is_users, source_line
 from actorflow.errors import ActorflowError, SpecError, Where
 from actorflow.graph import opdef
@@ -368,6 +368,12 @@ def _plain(op: str, name: str, kind: Kind, value: Any) -> Any:
         hint = "it must be known while the graph is built: give a number of Python"
     elif isinstance(value, str) and kind.says.startswith("bytes"):
         hint = f"write b{value!r:.40}"
+    elif name == "dtype" and isinstance(value, tuple | list | int):
+        hint = f"a shape is given by its name: shape={value!r:.40}"
+    elif name == "shape" and (isinstance(value, str | type) or is_dtype(value)):
+        hint = f"a dtype is given by its name: dtype={value!r:.40}"
+    elif name == "shape" and type(value) is int:
+        hint = f"one axis is a tuple as well: ({value},)"
     raise SpecError(message, where=Where(op=op, defined_at=source_line()), hint=hint)
 
 

@@ -25,7 +25,7 @@ def _matmul_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     for spec in inputs:
         if spec.shape is not None and len(spec.shape) < 2:
             message = f"matmul needs at least two axes, got {show(a.shape)} and {show(b.shape)}"
-            raise SpecError(message, hint="add one with af.expand_dims")
+            raise SpecError(message, hint=_of_vectors(a.shape, b.shape))
     if a.shape is None or b.shape is None:
         return (Spec(None, a.dtype),)
     left, right = _swapped(a.shape, attrs["transpose_a"]), _swapped(b.shape, attrs["transpose_b"])
@@ -40,6 +40,18 @@ def _matmul_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     lead = broadcast([left[:-2], right[:-2]])
     assert lead is not None
     return (Spec((*lead, m, n), a.dtype),)
+
+
+def _of_vectors(a: Shape, b: Shape) -> str:
+    """What to try with a vector, or a scalar, for a matrix."""
+    ranks = [None if shape is None else len(shape) for shape in (a, b)]
+    if 0 in ranks:
+        return "write a * b for a product with a scalar"
+    if ranks == [1, 1]:
+        return "write af.vecdot(a, b) for the number, or af.outer(a, b) for the matrix"
+    if ranks[1] == 1:
+        return "write af.tensordot(a, b, 1), or af.expand_dims(b, 1) to make a column of it"
+    return "write af.tensordot(a, b, 1), or af.expand_dims(a, 0) to make a row of it"
 
 
 def _swapped(shape: tuple[int | None, ...], transpose: bool) -> tuple[int | None, ...]:

@@ -53,7 +53,8 @@ def _pad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spe
     pairs = ((paddings, paddings),) * len(x.shape) if isinstance(paddings, int) else paddings
     if len(pairs) != len(x.shape):
         message = f"pad takes (before, after) for each axis, got {paddings} for {show(x.shape)}"
-        raise SpecError(message)
+        hint = f"one pair for each of {len(x.shape)} axes, (0, 0) where nothing is added; one number pads all"
+        raise SpecError(message, hint=hint)
     return (Spec(tuple(_padded(x, d, p, mode) for d, p in zip(x.shape, pairs, strict=True)), x.dtype),)
 
 

@@ -55,7 +55,7 @@ def check_dtypes(op: str, takes: Takes, *specs: Spec) -> None:
     for spec in specs:
         if not takes.accepts(spec.dtype):
             message = f"{op} takes {takes.value}, got {spec}"
-            raise SpecError(message, hint=_conversion(takes, spec.dtype))
+            raise SpecError(message, hint=_conversion(op, takes, spec.dtype))
     if any(spec.dtype != specs[0].dtype for spec in specs):
         message = f"{op} needs equal dtypes, got {' and '.join(map(str, specs))}"
         dtypes = [spec.dtype for spec in specs]
@@ -63,13 +63,22 @@ def check_dtypes(op: str, takes: Takes, *specs: Spec) -> None:
         raise SpecError(message, hint=hint)
 
 
-def _conversion(takes: Takes, dtype: DType) -> str:
+def _conversion(op: str, takes: Takes, dtype: DType) -> str:
     """The advice for a dtype that an op does not take."""
     if dtype.kind == "O":
         return "af.to_number and af.decode_raw make numbers of bytes"
     if takes is Takes.BYTES:
         return "af.as_bytes and af.encode_raw make bytes of numbers"
+    if takes.accepts(_FLOAT32):
+        return _TO_FLOAT.get(op, "convert it with af.cast(x, 'float32')")
     return "convert it with af.cast"
+
+
+_FLOAT32 = as_dtype("float32")
+_TO_FLOAT = {
+    "divide": "convert it with af.cast(x, 'float32'), or divide whole numbers: af.floor_divide(a, b), a // b"
+}
+"""The advice of ops that have a sister for other dtypes."""
 
 
 def unary(op: str, takes: Takes = Takes.ANY) -> SpecRule:
@@ -156,7 +165,7 @@ def axes_of(axis: Axis, rank: int) -> tuple[int, ...]:
     axes = tuple(axis_of(a, rank) for a in (axis if isinstance(axis, tuple) else (axis,)))
     if len(set(axes)) < len(axes):
         message = f"axes must differ, got {axis} for rank {rank}"
-        raise SpecError(message)
+        raise SpecError(message, hint=f"name each axis once; -1 is axis {rank - 1}")
     return tuple(sorted(axes))
 
 

@@ -26,7 +26,7 @@ from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import ones_like, zeros_like
-from actorflow.spec import Shape, Spec, axis_of, merge, show
+from actorflow.spec import Shape, Spec, axes_in, axis_of, merge, show
 
 Grads = Sequence[Tensor | None]
 
@@ -71,7 +71,7 @@ def check_axis(op_name: str, x: Tensor, axis: int) -> None:
     rank = x.spec.rank
     if rank is not None and not -rank <= axis < rank:
         message = f"{op_name} needs an axis in [{-rank}, {rank}), got {axis} for {x.spec}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
+        raise SpecError(message, where=Where(defined_at=source_line()), hint=axes_in(rank))
 
 
 def one_axis(op_name: str, x: Tensor, axis: int | None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from actorflow.errors import SpecError
+from actorflow.errors import SpecError, counted
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
@@ -30,12 +30,14 @@ def _reshape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
         return (Spec(shape_held("reshape", inputs[1]), x.dtype),)
     if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
         message = f"reshape takes sizes and at most one -1, got {show(shape)}"
-        raise SpecError(message)
+        raise SpecError(message, hint="name all sizes but one; -1 is what is left")
     size = None if x.shape is None else size_of(x.shape)
     rest = prod(d for d in shape if d != -1)
     if size is not None and (size != rest if -1 not in shape else rest == 0 or size % rest):
         message = f"reshape keeps the number of elements, got {show(x.shape)} to {show(shape)}"
-        raise SpecError(message)
+        raise SpecError(
+            message, hint=f"it has {counted(size, 'element')}; one size may be -1, for what is left"
+        )
     inferred = None if size is None else size // max(rest, 1)
     return (Spec(tuple(inferred if d == -1 else d for d in shape), x.dtype),)
 
@@ -99,7 +101,7 @@ def _reshape_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
     x, like = (None if s.shape is None else size_of(s.shape) for s in inputs)
     if None not in (x, like) and x != like:
         message = f"reshape keeps the number of elements, got {inputs[0]} to the shape of {inputs[1]}"
-        raise SpecError(message)
+        raise SpecError(message, hint="af.reshape(x, shape) takes one size of -1, for what is left")
     return first_with_shape_of_last("reshape_like")(inputs, attrs)
 
 
@@ -187,7 +189,11 @@ def _squeeze_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     axes = axes_of(axis, len(x.shape))
     if any(x.shape[a] not in (1, None) for a in axes):
         message = f"squeeze drops axes of size 1, got axis {axis} of {show(x.shape)}"
-        raise SpecError(message)
+        ones = [i for i, d in enumerate(x.shape) if d == 1]
+        of_one = f"of size 1: {', '.join(map(str, ones))}" if ones else "not known to be larger"
+        raise SpecError(
+            message, hint=f"leave axis out, or name axes {of_one}; af.gather(x, 0, axis) takes a row"
+        )
     return (Spec(tuple(d for i, d in enumerate(x.shape) if i not in axes), x.dtype),)
 
 

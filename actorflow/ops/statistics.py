@@ -228,9 +228,14 @@ def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdi
     ...     af.quantile(af.placeholder("float32", (None, 3), name="x"), 0.9, axis=0)
     <Tensor where:0 (3,) float32>
     """
+    return _quantile("quantile", x, q, axis, keepdims)
+
+
+def _quantile(op_name: str, x: Any, q: float | Sequence[float], axis: int | None, keepdims: bool) -> Tensor:
+    """`quantile` for the verb of that name, which errors call it."""
     x = as_tensor(x)
     ordered, at = (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
-    check_axis("quantile", ordered, at)
+    check_axis(op_name, ordered, at)
     places = [quantile_positions(ordered, p, at) for p in ([q] if isinstance(q, int | float) else q)]
     ordered = sort(ordered, at)
     last = gather(ordered, -1, at)  # the NaN among them, if there is one
@@ -261,4 +266,4 @@ def median(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Shapes, dtypes, gradient and errors are those of `quantile`.
     """
-    return quantile(x, 0.5, axis, keepdims)
+    return _quantile("median", x, 0.5, axis, keepdims)

@@ -45,12 +45,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from actorflow.arrays import Array
 from actorflow.errors import ConfigError
 from actorflow.optim.settings import called, check
-from actorflow.other_names import checked_keywords
+from actorflow.other_names import RULES, checked_keywords, missing_method
 
 Arrays = Mapping[str, Array]
 """Arrays by the name of their variable; gradients and deltas may be Rows."""
@@ -102,6 +102,11 @@ class Transform:
         check("joint", self.joint, isinstance(self.joint, str), "the name of a rule, or empty")
         check("init", self.init, callable(self.init), "a function of params")
         check("update", self.update, callable(self.update), "a function of grads, state and params")
+
+    if not TYPE_CHECKING:  # type checkers would take any name for one that there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_method(self, name, RULES)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -4,13 +4,17 @@
     @sim.world("ps", worker=3)
     async def test_nothing_is_lost(world): ...
 
-hypothesis is imported when `schedules` or `faults` is asked for, and not before.
+hypothesis is imported when `schedules` or `faults` is asked for, and not before;
+`pip install 'actorflow[sim]'` brings it.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+from actorflow.errors import ConfigError
+from actorflow.other_names import missing
 from actorflow.sim import checkers, history
 from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Seeded
 from actorflow.sim.harms import NO_FAULTS, Faults
@@ -35,8 +39,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("faults", "schedules"):
-        from actorflow.sim import strategies
-
+        try:
+            from actorflow.sim import strategies
+        except ModuleNotFoundError as error:
+            if error.name != "hypothesis":
+                raise
+            message = f"sim.{name} draws with hypothesis, which is not installed"
+            raise ConfigError(message, hint="pip install 'actorflow[sim]'") from error
         return getattr(strategies, name)
-    message = f"module 'actorflow.sim' has no attribute {name!r}"
-    raise AttributeError(message)
+    raise missing(sys.modules[__name__], name, __all__)

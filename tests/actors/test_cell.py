@@ -901,6 +901,17 @@ def test_a_reentrant_actor_suspends_at_most_as_many_handlers_as_its_mailbox_hold
     assert peak == 3
 
 
+def test_a_handler_whose_name_is_mistyped_is_named() -> None:
+    class Mistyped(Actor):
+        def recieve(self, message: Any) -> None: ...
+
+    async def body(system: ActorSystem) -> None:
+        with pytest.raises(HandlerError, match="Mistyped has no receive; its recieve is called by nobody"):
+            await system.spawn(Mistyped).ask("anything")
+
+    play(body)
+
+
 def test_an_actor_without_a_handler_says_so() -> None:
     async def body(system: ActorSystem) -> None:
         with pytest.raises(HandlerError, match="raised NotImplementedError: Actor has no receive"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,3 +115,20 @@ def test_many_are_asked_and_told_by_the_thread_of_their_loop_alone() -> None:
         assert system.stats().issued == 0
 
     play(body, loop="asyncio")
+
+
+@pytest.mark.parametrize("verb", ["ask_all", "tell_all"])
+def test_of_no_actors_nothing_is_asked_on_any_thread_even_where_no_loop_runs(verb: str) -> None:
+    ends: list[Any] = []
+
+    def drive() -> None:
+        try:
+            getattr(af, verb)([], 1).send(None)
+        except StopIteration as stop:
+            ends.append(stop.value)
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    thread.join()
+
+    assert [end.complete for end in ends] == [True]

@@ -135,6 +135,7 @@ def test_an_on_stop_that_does_not_end_is_cancelled_and_then_abandoned() -> None:
     took_s, (said,) = leave(NeverStops)
     assert STOP_S + DEADLINE_S <= took_s < STOP_S + DEADLINE_S + 0.1
     assert "its on_stop went on although it was cancelled" in said
+    assert f"within {STOP_S + DEADLINE_S:g} s, where stop_s is {STOP_S:g}, and is abandoned" in said
 
 
 def test_an_on_stop_that_takes_its_time_ends_by_itself_and_one_that_waits_for_ever_is_cancelled() -> None:
@@ -291,3 +292,81 @@ def test_a_first_cancellation_says_for_whom_leaving_waits(
 def test_nobody_can_stop_in_no_time(stop_s: float) -> None:
     with pytest.raises(ValueError, match="stop_s must be above 0"):
         af.ActorSystem(stop_s=stop_s)
+
+
+class Swallows(af.Actor):
+    """Takes no notice when nobody waits any more, as often as it is told, and then ends."""
+
+    cancellable = True
+    times = 1_000
+
+    async def receive(self, message: Any) -> Any:
+        if message == "swallow":
+            for _ in range(self.times):
+                try:
+                    await asyncio.sleep(50)
+                    return message
+                except asyncio.CancelledError:
+                    pass
+        return message
+
+
+class ReentrantSwallows(Swallows):
+    reentrant = True
+
+
+class TidiesQuickly(Swallows):
+    async def receive(self, message: Any) -> Any:
+        try:
+            await asyncio.sleep(1e6)
+        finally:
+            await asyncio.sleep(0.5)
+
+
+@pytest.mark.parametrize("way", ["deadline", "cancelled", "asker stops"])
+@pytest.mark.parametrize("kind", [Swallows, ReentrantSwallows])
+def test_a_handler_that_swallows_the_end_of_its_asker_is_named_while_the_system_runs(
+    kind: type[af.Actor], way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Asker(af.Actor):
+        async def receive(self, message: Any) -> None:
+            await message.ask("swallow", deadline_s=100)
+
+    async def main() -> list[str]:
+        async with af.ActorSystem(stop_s=STOP_S) as system:
+            ref = system.spawn(kind, name="x")
+            if way == "asker stops":
+                asker = system.spawn(Asker)
+                await asker.tell(ref)
+                await asyncio.sleep(0.2)
+                asker.stop()
+            else:
+                asking = asyncio.ensure_future(ref.ask("swallow", deadline_s=0.2))
+                await asyncio.sleep(0.1)
+                if way == "cancelled":
+                    asking.cancel()
+                with pytest.raises((asyncio.CancelledError, af.errors.DeadlinePassed)):
+                    await asking
+            await asyncio.sleep(2)
+            told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+            assert await ref.ask("later", deadline_s=100) == "later"
+            await asyncio.sleep(100)  # so that those of a re-entrant one have ended by themselves too
+        return told
+
+    (told,) = sim.run(main).result
+    assert told.startswith(
+        "a handler of 'x' goes on although nobody waits for its answer and it was cancelled 1 s ago"
+    )
+    assert "test_overdue.py:" in told
+
+
+def test_a_handler_that_tidies_up_in_time_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with af.ActorSystem(stop_s=STOP_S) as system:
+            ref = system.spawn(TidiesQuickly)
+            with pytest.raises(af.errors.DeadlinePassed):
+                await ref.ask("x", deadline_s=0.2)
+            await asyncio.sleep(5)
+
+    sim.run(main)
+    assert not [r for r in caplog.records if "goes on although nobody waits" in r.getMessage()]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from actorflow import arrays
-from actorflow.actors.slots import MadeFor, Prepared, Slots
+from actorflow.actors.slots import MadeFor, Prepared, Slots, apart
 from actorflow.errors import StateError
 from actorflow.rows import Rows
 from tests.holding import nobody_asked
@@ -53,7 +53,7 @@ def test_a_state_comes_back_as_it_was_in_containers_of_its_own(tree: Any) -> Non
     assert repr(slots.tree()) == repr(tree)
     if isinstance(tree, dict):
         assert slots.tree() is not tree
-    slots.commit(slots.prepare(slots.tree()))
+    slots.commit(slots.prepare(apart(slots.tree())))
     assert repr(slots.tree()) == repr(tree)
 
 
@@ -61,7 +61,7 @@ def test_rows_replace_those_of_the_array_that_is_there_and_nothing_else() -> Non
     slots = Slots(Pair({"w": np.zeros(SHAPE), "b": np.zeros(2)}, np.int64(0)))
     before, bias = address(slots.tree().mean["w"]), slots.tree().mean["b"]
 
-    slots.commit(slots.prepare(Pair({"b": bias, "w": touching(1, 2)}, np.int64(1))))
+    slots.commit(slots.prepare(apart(Pair({"b": bias, "w": touching(1, 2)}, np.int64(1)))))
 
     state = slots.tree()
     assert state.mean["w"].tolist() == [[0, 0], [1, 1], [1, 1], [0, 0]]
@@ -72,7 +72,7 @@ def test_rows_replace_those_of_the_array_that_is_there_and_nothing_else() -> Non
 
 def test_nothing_changes_before_the_commit_and_what_was_handed_out_never() -> None:
     slots = Slots({"w": np.zeros(SHAPE)})
-    prepared = slots.prepare({"w": touching(0)})
+    prepared = slots.prepare(apart({"w": touching(0)}))
     held = slots.tree()
 
     assert not slots.tree()["w"].any()
@@ -87,7 +87,7 @@ def test_an_array_that_stands_in_two_places_is_not_changed_in_both() -> None:
     slots = Slots({"a": one, "b": one})
     del one
 
-    slots.commit(slots.prepare({"a": touching(0), "b": slots.tree()["b"]}))
+    slots.commit(slots.prepare(apart({"a": touching(0), "b": slots.tree()["b"]})))
 
     assert slots.tree()["a"].any()
     assert not slots.tree()["b"].any()
@@ -110,7 +110,7 @@ def test_rows_of_nothing_or_of_something_else_are_refused(state: Any, text: str)
     slots = Slots({"w": np.zeros(SHAPE), "n": 3})
 
     with pytest.raises(StateError, match=text):
-        slots.prepare(state)
+        slots.prepare(apart(state))
 
     assert not slots.tree()["w"].any()
 
@@ -149,7 +149,7 @@ class SlotsMachine(RuleBasedStateMachine):
         model = {**self.model, "w": np.array(self.model["w"])}
         model["w"][new.indices] = new.values
         tree = {"w": new if rows else np.array(model["w"]), "v": self.slots.tree()["v"]}
-        self.prepared = (self.slots.prepare(tree), model)
+        self.prepared = (self.slots.prepare(apart(tree)), model)
 
     @precondition(lambda self: self.prepared is not None)
     @rule(copy=st.booleans())

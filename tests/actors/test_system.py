@@ -220,7 +220,7 @@ def test_a_handler_that_asks_an_actor_stopped_on_leaving_is_only_logged(
     play(body)
 
     assert [record.getMessage() for record in caplog.records] == [
-        "'client' asked an actor that had been stopped on leaving"
+        "'client' needed an actor while 'actors' was left"
     ]
 
 
@@ -340,7 +340,7 @@ def test_a_dump_can_be_taken_while_an_actor_holds_the_loop() -> None:
 
     play(body, loop="asyncio", clock=SystemClock())
 
-    assert "busy: ready" in texts[0]
+    assert "busy: running" in texts[0]
 
 
 def test_the_same_program_runs_the_same_twice() -> None:
@@ -383,3 +383,10 @@ def test_a_system_that_is_opened_cancels_no_task_and_raises_on_closing() -> None
         assert task.cancelling() == 0
 
     asyncio.run(main())
+
+
+def test_a_system_that_is_entered_without_async_says_what_to_write() -> None:
+    with pytest.raises(ActorError, match="is entered by `async with`") as caught, ActorSystem():
+        pass
+
+    assert caught.value.hint == "async with af.ActorSystem() as system: ..."

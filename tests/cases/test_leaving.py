@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow import supervision
+from actorflow import errors, supervision
 
 ACTORS, MESSAGES = 12, 20
 
@@ -69,18 +69,98 @@ def spawn_supervised(system: af.ActorSystem) -> int:
 
 @pytest.mark.parametrize("spawn", [spawn_beside, spawn_children, spawn_grandchildren, spawn_supervised])
 def test_what_was_told_and_not_handled_by_then_is_a_dead_letter(spawn: Any) -> None:
-    async def main() -> tuple[int, int, int]:
+    async def main() -> tuple[int, int, int, int]:
+        Slow.handled = 0
         async with af.ActorSystem() as system:
             told = spawn(system)
             await asyncio.sleep(0)  # children begin in their turn
-            Slow.handled = 0
-        return told, Slow.handled, system.stats().dead_letters
+            before = Slow.handled
+        return told, before, Slow.handled, system.stats().dead_letters
 
-    told, handled, dead = af.run(main)
+    told, before, handled, dead = af.run(main)
 
-    assert handled <= told // MESSAGES
-    assert dead <= told
+    assert handled - before <= told // MESSAGES
+    assert handled + dead <= told
     assert spawn is not spawn_beside or handled + dead == told
+
+
+@pytest.mark.parametrize("seen", range(6))
+def test_leaving_while_children_of_children_begin_fails_nobody(seen: int) -> None:
+    """Those that have not begun do not begin, however far the others are."""
+
+    async def main() -> None:
+        async with af.ActorSystem(budget_s=1e-9) as system:  # one handler, then the loop
+            for _ in range(3):
+                system.spawn(Group)
+            for _ in range(seen):
+                await asyncio.sleep(0)
+
+    af.run(main)
+
+
+class Late(af.Actor):
+    """Starts another while its system is left: it is stopped after one that takes its time."""
+
+    def __init__(self, began: asyncio.Event, stopping: asyncio.Event) -> None:
+        self.began = began
+        self.stopping = stopping
+
+    async def receive(self, message: Any) -> None:
+        self.began.set()
+        await self.stopping.wait()
+        self.spawn(Slow)
+
+
+class Last(af.Actor):
+    """The first to be stopped."""
+
+    def __init__(self, stopping: asyncio.Event) -> None:
+        self.stopping = stopping
+
+    def receive(self, message: Any) -> None: ...
+
+    async def on_stop(self, reason: BaseException | None) -> None:
+        self.stopping.set()
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("supervised", [False, True])
+def test_who_starts_another_while_its_system_is_left_is_only_logged(
+    supervised: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with af.ActorSystem() as system:
+            began, stopping = asyncio.Event(), asyncio.Event()
+            above = (
+                system.supervisor(supervision.Strategy(otherwise=supervision.Directive.ESCALATE))
+                if supervised
+                else system
+            )
+            await above.spawn(Late, began, stopping, name="late").tell("now")
+            await began.wait()
+            await system.spawn(Last, stopping).ask("are you there?")
+
+    af.run(main)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "'late' needed an actor while 'actors' was left"
+    ]
+
+
+def test_a_handler_that_is_asked_hears_that_its_system_is_left() -> None:
+    async def main() -> BaseException | None:
+        async with af.ActorSystem() as system:
+            began, stopping = asyncio.Event(), asyncio.Event()
+            asked = asyncio.ensure_future(system.spawn(Late, began, stopping).ask("now"))
+            await began.wait()
+            await system.spawn(Last, stopping).ask("are you there?")
+        await asyncio.wait([asked])
+        return asked.exception()
+
+    error = af.run(main)
+
+    assert isinstance(error, errors.ActorDied)
+    assert "'actors' is being left and starts no more actors" in str(error)
 
 
 def test_who_waits_for_room_does_not_get_in_any_more() -> None:

@@ -330,3 +330,85 @@ def test_the_trainer_of_one_session_names_the_batch_and_leaves_what_is_dropped_o
 def test_a_limit_that_cannot_mean_anything_is_refused(most: Any) -> None:
     with pytest.raises(af.errors.ActorflowError, match="max_not_finite"):
         root(max_not_finite=most)
+
+
+# -- what is dropped after the last update of an epoch -----------------------------------------------------
+
+
+class Counts(NamedTuple):
+    updates: int
+    last: af.RunDone
+
+
+def counts(problem: Problem, policy: Policy, ps: int = 1, workers: int = 3, **options: Any) -> Counts:
+    """Trains on a simulated cluster: what updates told of those dropped, and what the end did."""
+
+    async def main() -> Counts:
+        world = af.Cluster.simulated(problem.program, ps=ps, workers=workers, work_s=0.1)
+        async with world as cluster:
+            told = 0
+            async for event in af.Trainer(cluster, policy, **options).run():
+                if isinstance(event, af.UpdateDone):
+                    told += len(event.update.dropped)
+            assert isinstance(event, af.RunDone)
+            return Counts(told, event)
+
+    found: Counts = sim.run(main).result
+    return found
+
+
+async def nothing(session: Any) -> dict[str, float]:
+    """An evaluation, so that epochs are apart."""
+    return {}
+
+
+LAST = (11, 23, 38, 39)
+"""Batches of which none is in an update, with the very last ones of an epoch among them."""
+
+
+@pytest.mark.parametrize("agreement", ["all", "per_shard"])
+@pytest.mark.parametrize("evaluate", [None, nothing], ids=["straight", "evaluated"])
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async()], ids=str)
+def test_the_end_counts_all_that_was_dropped_after_the_last_update_as_well(
+    policy: Policy, evaluate: Any, agreement: Any
+) -> None:
+    problem = root(bad=LAST, max_not_finite=100)
+    program = replace(problem.program, epochs=3, evaluate=evaluate)
+
+    told, last = counts(Problem(program, problem.variables), policy, 2, 2, agreement=agreement)
+
+    assert last.reasons["not finite"] == 3 * len(LAST)
+    assert last.dropped == sum(last.reasons.values())
+    assert told < last.dropped, "else the last ones were not after the last update"
+    assert f"{last.dropped} dropped" in repr(last)
+
+
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async()], ids=str)
+def test_what_an_epoch_dropped_at_its_end_counts_for_the_limit_of_the_next(policy: Policy) -> None:
+    problem = root(bad=(38, 39), max_not_finite=3)
+    program = replace(problem.program, epochs=2, evaluate=nothing)
+
+    ended = trained(Problem(program, problem.variables), policy, 1, 2)
+
+    assert "computed it of batch 39 of epoch 1; 3 had been dropped before" in str(ended.error) or (
+        "computed it of batch 38 of epoch 1; 3 had been dropped before" in str(ended.error)
+    )
+    assert ended.finite
+
+
+def test_of_a_run_that_drops_nothing_the_end_says_none() -> None:
+    told, last = counts(root(bad=()), af.Async())
+
+    assert (told, last.dropped, dict(last.reasons)) == (0, 0, {})
+    assert "dropped" not in repr(last)
+
+
+def test_the_end_counts_the_steps_of_one_session_that_made_no_update() -> None:
+    program = replace(root(bad=(5, 39), max_not_finite=4).program, epochs=2)
+
+    async def main() -> Any:
+        async with af.Session(program.graph) as session:
+            return [event async for event in train(program, session)][-1]
+
+    last = af.run(main())
+    assert (last.dropped, dict(last.reasons)) == (4, {"not finite": 4})

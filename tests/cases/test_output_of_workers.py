@@ -14,29 +14,9 @@ import pytest
 from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
-from tests.small_disk import fill, small_disk
+from tests.small_disk import fill, program, small_disk
 
 ROOT = Path(__file__).parents[2]
-
-PROGRAM = """
-import sys
-import actorflow as af
-
-{early}
-
-def build(seed):
-    {inside}
-    with af.Graph() as g:
-        x = af.placeholder("float32", (), name="x")
-        w = af.Variable(0.0, name="w")
-        train = af.minimize(loss := (w - x) ** 2, af.optim.sgd(0.1))
-    return af.Program(graph=g, loss=loss, train=train, epochs=1, batches=batches)
-
-def batches(epoch):
-    for _ in range(8):
-        {each}
-        yield {{"x": 1.0}}
-"""
 
 FLOOD = "print('x' * 500_000, flush=True)"
 
@@ -45,12 +25,6 @@ FLOOD = "print('x' * 500_000, flush=True)"
 def disk(tmp_path: Path) -> Iterator[Path]:
     with small_disk(tmp_path / "disk") as at:
         yield at
-
-
-def program(folder: Path, *, early: str = "", inside: str = "pass", each: str = "pass") -> str:
-    path = folder / "p.py"
-    path.write_text(PROGRAM.format(early=early, inside=inside, each=each))
-    return str(path)
 
 
 def ran(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:

@@ -27,36 +27,11 @@ from actorflow.users_code import users_code
 from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
+from tests.small_disk import program
 
 ROOT = Path(__file__).parents[2]
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="only Linux has a file that is always full")
-
-SMALL = """
-import actorflow as af
-
-{early}
-
-def build(seed):
-    {inside}
-    with af.Graph() as g:
-        x = af.placeholder("float32", (), name="x")
-        w = af.Variable(0.0, name="w")
-        train = af.minimize(loss := (w - x) ** 2, af.optim.sgd(0.1))
-    return af.Program(graph=g, loss=loss, train=train, epochs=1, batches=batches)
-
-def batches(epoch):
-    for _ in range(8):
-        {each}
-        yield {{"x": 1.0}}
-"""
-
-
-def program(folder: Path, *, early: str = "", inside: str = "pass", each: str = "pass") -> str:
-    path = folder / "p.py"
-    path.write_text(SMALL.format(early=early, inside=inside, each=each))
-    return str(path)
-
 
 WRITES = "__import__('pathlib').Path('/dev/full').write_text('x' * 100_000)"
 

@@ -31,7 +31,7 @@ def events() -> list[Event]:
         StepDone(**KNOWN),
         StepDone(**{**KNOWN, "step": 8, "loss": float("nan")}),
         EpochDone(**KNOWN, scores={"error": 0.25}),
-        RunDone(**KNOWN, scores={"error": 0.25}, test={"error": 0.125}),
+        RunDone(**KNOWN, scores={"error": 0.25}, test={"error": 0.125}, dropped=3, reasons={"late": 3}),
     ]
 
 
@@ -48,6 +48,7 @@ def test_json_lines_have_an_object_an_event_with_all_of_its_figures(tmp_path: Pa
     assert rows[1]["loss"] == "nan"
     assert rows[2]["evaluated error"] == 0.25
     assert (rows[3]["evaluated error"], rows[3]["test error"]) == (0.25, 0.125)
+    assert [row.get("dropped") for row in rows] == [None, None, None, 3]
 
 
 def test_csv_has_a_row_a_figure_and_says_the_same(tmp_path: Path) -> None:

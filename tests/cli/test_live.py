@@ -217,6 +217,17 @@ def test_the_screen_itself_starts_and_stops() -> None:
     assert "test accuracy 0.9876" in "\n".join(lines(file))
 
 
+def test_the_end_counts_what_was_dropped_after_the_last_update_too() -> None:
+    shown, file = console(200, terminal=False)
+    log = ClusterLog(shown, 0, now=Clock())
+    log.show(update(1, [0, 1]))
+    last = RunDone(**_progress(), scores={}, test={}, dropped=3, reasons={"late": 2, "not finite": 1})
+    log.show(last)
+    log.end(last)
+
+    assert "3 of 5 dropped (2 late, 1 not finite)" in lines(file)[-1]
+
+
 def test_an_epoch_ends_in_a_plain_line_with_its_scores() -> None:
     shown, file = console(200, terminal=False)
     log = ClusterLog(shown, 0, now=Clock())

@@ -115,6 +115,18 @@ def test_variables_say_who_it_is_and_arguments_overrule_them(
     assert capsys.readouterr().err.startswith("ps0: CoordinatorLost")
 
 
+@pytest.mark.parametrize("job", ["chief", "worker", "ps"])
+def test_an_address_that_no_life_could_use_is_not_worth_another_one(
+    job: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name, value in {"PS": "1", "WORKERS": "1", "JOB": job, "TASK_INDEX": "0"}.items():
+        monkeypatch.setenv(f"ACTORFLOW_{name}", value)
+    monkeypatch.setenv("ACTORFLOW_COORDINATOR", "digits-0.digits:4000")
+
+    assert command.run(["worker", PROGRAM]) == 2
+    assert "without keys tcp stays on this machine, got address 'digits-0.digits'" in capsys.readouterr().err
+
+
 def test_a_chief_without_the_others_says_who_is_missing(tmp_path: Path, capsys: Any) -> None:
     tmp_path.chmod(0o700)
     argv = ["worker", PROGRAM, "--job", "chief", "--ps", "1", "--workers", "2", "--ready-s", "0.2"]

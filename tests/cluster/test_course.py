@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from actorflow.cluster.course import FEWEST, Course
+from actorflow.cluster.course import FEWEST, ROUNDING, Course
 
 LOSSES = st.floats(0.1, 100.0)
 
@@ -54,6 +54,18 @@ def test_however_long_a_run_is_it_is_told_as_it_is(first: float, share: float, n
     assert fallen.no_better() is None
     assert risen.no_better() is not None
     assert len(fallen._blocks) < 32
+
+
+@given(st.lists(st.floats(-ROUNDING, ROUNDING), min_size=FEWEST, max_size=200), st.integers(1, 8))
+def test_what_is_0_but_for_rounding_all_along_is_as_good_as_can_be(
+    losses: list[float], beginning: int
+) -> None:
+    assert course(*losses, beginning=beginning).no_better() is None
+
+
+@pytest.mark.parametrize("wrong", [1e-3, 2.0, inf, nan])
+def test_what_began_at_0_and_does_not_stay_there_is_told(wrong: float) -> None:
+    assert course(*repeat(0.0, 40), *repeat(wrong, 40)).no_better() is not None
 
 
 # -- the law: what is told is what a look at all losses tells ----------------------------------------------

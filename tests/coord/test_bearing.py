@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.coord import bearing
+from actorflow.coord.messages import Batch
 from actorflow.errors import ActorflowError, CoordinationError, NumericError
 
 Rule = Callable[[int, ActorflowError, int], tuple[int, str | ActorflowError]]
@@ -67,3 +68,22 @@ def test_another_error_ends_the_run_as_it_is() -> None:
 
     assert bearing.heard(2, error, 0) == (2, error)
     assert bearing.counted(["late: the update of its version is made", "not finite: x"]) == 1
+
+
+def test_what_is_wrong_with_an_update_names_a_few_of_those_that_computed_it() -> None:
+    wrong = NumericError("the new state of adam must be finite")
+    made = [(f"worker{k}", Batch(1, 10 + k)) for k in range(6)]
+
+    assert bearing.made_of(wrong, made[:1]).what == (
+        "the new state of adam must be finite; in the update computed of batch 10 of epoch 1 by 'worker0'"
+    )
+    assert "batch 13 of epoch 1 by 'worker3' and 2 more" in bearing.made_of(wrong, made).what
+    assert "worker4" not in bearing.made_of(wrong, made).what
+
+
+def test_an_error_of_another_kind_or_of_nobody_stays_as_it_is() -> None:
+    other = CoordinationError("no")
+    wrong = NumericError("nan")
+
+    assert bearing.made_of(other, [("worker0", Batch(0, 0))]) is other
+    assert bearing.made_of(wrong, []) is wrong

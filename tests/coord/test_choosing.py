@@ -164,6 +164,16 @@ def test_a_long_stall_more_or_less_is_no_change() -> None:
     assert changed([[9.0, 9.0]] * 20, choose([[1.0, 1.0]] * 20, 2))
 
 
+def test_before_anything_is_chosen_a_stall_is_waited_for_ten_times_as_long_as_half_of_them_took() -> None:
+    auto = Backup("auto", 4)
+
+    assert auto.ends((1.0, 1.0, 1.1, 60.0)) == (3, 11.0)
+    assert auto.ends((1.0, 1.0, 60.0, 60.0)) == (2, 10.0)
+    assert auto.ends((1.0, 1.0, 1.1, 9.0)) == (4, 9.0)
+    assert auto.ends((1.0, 20.0, 21.0, 22.0)) == (4, 22.0), "one alone says nothing of the others"
+    assert Backup("auto", 1).ends((60.0,)) == (1, 60.0)
+
+
 def by_the_median(rounds: list[tuple[float, ...]], n: int) -> Choice:
     """The m that makes the most of the median time, in which a rare stall does not count; no limit."""
     times = np.sort([took for took in rounds if len(took) == n], axis=1)

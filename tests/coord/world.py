@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from actorflow.coord.apart import Apart
+from actorflow.coord.desk import NO_BATCH
 from actorflow.coord.duty import base_of
 from actorflow.coord.messages import (
     Batch,
@@ -309,7 +310,7 @@ class World:
         for update in recorded:
             ranks = [rank for rank, _ in update]
             assert ranks == sorted(set(ranks)), "a rank was used twice, or out of order"
-        dropped = [number for update in self.updates for number, _ in update.dropped]
+        dropped = self.dropped()
         assert not set(dropped) & set(numbers), "what was dropped was used"
         for number, outcomes in self.outcomes.items():
             assert len(outcomes) == 1, "two receipts"
@@ -317,9 +318,20 @@ class World:
         if not self.deaths:
             assert {*numbers} <= self.outcomes.keys(), "who lives hears what was used"
         assert len(self.ends) == 1
-        assert all(shard.end == self.ends[0] for shard in self.shards)
+        assert all(shard.end == End(end.term, end.error) for shard in self.shards for end in self.ends)
         if self.rounds.policy.fresh:
             assert {base - u.version for u in self.updates for *_, base in u.chosen} <= {-1}, "stale"
+
+    def dropped(self) -> list[int]:
+        """What was told to be dropped, by updates and by the end: all of which a receipt says so, and once."""
+        told = [number for update in self.updates for number, _ in update.dropped]
+        told += [number for end in self.ends for number, _ in end.dropped]
+        assert len(told) == len(set(told)), "told twice"
+        refused = {
+            n for n, (first, *_) in self.outcomes.items() if not first.accepted and first.reason != NO_BATCH
+        }
+        assert refused <= set(told), "what was dropped was not told"
+        return told
 
     def judge_apart(self) -> None:
         """What each shard used is recorded, and every contribution has one receipt that agrees with it."""
@@ -335,13 +347,13 @@ class World:
             union = {each for chosen in update.per_shard for each in chosen}
             assert [(r, n) for r, n, _, _ in update.chosen] == sorted(union)
             used |= {number for _, number in union}
-        dropped = [number for update in self.updates for number, _ in update.dropped]
+        dropped = self.dropped()
         assert not set(dropped) & used, "what was dropped was used"
         for number, outcomes in self.outcomes.items():
             assert len(outcomes) == 1, "two receipts"
             assert outcomes[0].accepted == (number in used)
         assert len(self.ends) == 1
-        assert all(shard.end == self.ends[0] for shard in self.shards)
+        assert all(shard.end == End(end.term, end.error) for shard in self.shards for end in self.ends)
         versions = [shard.version for shard in self.shards]
         if self.rounds.policy.fresh:
             assert max(versions) - min(versions) <= 1

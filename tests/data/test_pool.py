@@ -143,6 +143,7 @@ def test_children_import_only_what_they_need(open_pool: Callable[..., Open]) -> 
 
     ours = {name for name in modules if name.startswith("actorflow.")}
     needed = {"arrays", "disk", "errors", "lists", "data", "data.each", "data.names", "data.frames"}
+    needed |= {"actors", "actors.contexts", "other_names"}
     needed |= {"transport", *(f"transport.{name}" for name in TRANSPORT)}
     assert ours == {f"actorflow.{name}" for name in needed}
     assert not {"asyncio", "subprocess", "multiprocessing", "pickle", "ctypes.util"} & set(modules) - {

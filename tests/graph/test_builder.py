@@ -88,7 +88,7 @@ def test_dtypes_of_different_kinds_are_refused_with_both_of_them() -> None:
     assert lines_of(caught.value)[0] == "add needs equal dtypes, got (3,) float32 and (3,) int64"
     assert (
         lines_of(caught.value)[-1]
-        == "try:   floating numbers and integers are not mixed; convert one with af.cast"
+        == "try:   floating numbers and integers are not mixed; convert one with af.cast, such as af.cast(x, 'float32')"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -205,3 +206,40 @@ def test_a_session_that_is_open_runs_what_is_built_later() -> None:
             assert (await session.run(af.sum(program.w * 2))) == 6
 
     af.run(main())
+
+
+def in_a_thread(call: Callable[[], Any]) -> Any:
+    """Returns what a call gave in a thread of its own, or its error."""
+    ends: list[Any] = []
+
+    def tried() -> None:
+        try:
+            ends.append(call())
+        except Exception as error:  # noqa: BLE001  looked at by the caller
+            ends.append(error)
+
+    thread = threading.Thread(target=tried, name="other")
+    thread.start()
+    thread.join()
+    return ends[0]
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_another_thread_adds_nothing_while_a_block_builds_the_graph(what: str) -> None:
+    program = Program()
+    with program.graph:
+        before = len(program.graph)
+        end = in_a_thread(lambda: LATER[what](program))
+        assert len(program.graph) == before
+
+    assert isinstance(end, GraphError)
+    assert "`with g:` is open in another" in str(end)
+    assert not isinstance(in_a_thread(lambda: LATER[what](program)), Exception)  # the block has ended
+
+
+def test_a_constant_and_an_operator_agree_in_another_thread() -> None:
+    program = Program()
+    with program.graph:
+        ends = [in_a_thread(call) for call in (lambda: af.constant(1.0), lambda: program.x + 1)]
+
+    assert [type(end) for end in ends] == [GraphError, GraphError]

@@ -107,7 +107,7 @@ def test_the_transpose_of_what_is_no_matrix_is_refused(shape: Any) -> None:
         ("eval", "fetch it: value = await session.run(tensor)"),
         ("detach", "use af.stop_gradient(x)"),
         ("backward", "use af.gradients(ys, xs), or af.minimize(loss, optimizer)"),
-        ("grad", "use af.gradients(ys, xs)"),
+        ("grad", "use af.gradients(ys, [tensor])"),
         ("cumsum", "use af.cumulative_sum"),
         ("nothing_of_the_kind", None),
         ("__array_interface__", None),

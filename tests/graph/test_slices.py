@@ -115,7 +115,10 @@ def test_sums_mix_dtypes_as_tensors_do_and_say_so(dtypes: tuple[str, str], mixed
 @pytest.mark.parametrize(
     ("dtypes", "hint"),
     [
-        (("float32", "int32"), "floating numbers and integers are not mixed; convert one with af.cast"),
+        (
+            ("float32", "int32"),
+            "floating numbers and integers are not mixed; convert one with af.cast, such as af.cast(x, 'float32')",
+        ),
         (("uint64", "int8"), "no integer dtype holds all values of uint64"),
     ],
 )

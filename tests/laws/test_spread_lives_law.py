@@ -147,8 +147,8 @@ def find_fault() -> None:
 def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def trusting(self: SpreadFirsts, name: str, initial: Any) -> None:
-        await give(self, name, initial)
+    async def trusting(self: SpreadFirsts, name: str, initial: Any, node: Any) -> None:
+        await give(self, name, initial, node)
         self.given |= {name}
 
     give = SpreadFirsts._give
