@@ -92,6 +92,10 @@ class SupervisorSystem(Protocol):
         """Raises WrongLoop in any other thread and loop than that of the system."""
         ...
 
+    def missed(self, child: Any, error: BaseException, cause: BaseException) -> bool:
+        """Tells whether `child` failed only since it is stopped later than others while the system is left."""
+        ...
+
 
 class _Round:
     """Children that restart together: first all end, then the wait, then all begin."""
