@@ -47,9 +47,10 @@ lint: .venv/dev.stamp
 	@$(BIN)/mypy -n 2 $(SOURCES)
 	@$(BIN)/lint-imports --no-logo --no-cache
 
-# docs/ops.md, from the tables of ops and kernels.
+# docs/ops.md, from the tables of ops and kernels; the rooms of docs/architecture.md, from docstrings.
 docs: .venv/dev.stamp
 	@$(BIN)/actorflow ops --markdown > docs/ops.md.new && mv docs/ops.md.new docs/ops.md
+	@$(BIN)/python -m tests.rooms
 
 bench: .venv/bench.stamp
 	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \

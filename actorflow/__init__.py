@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Answers",
     "Async", "Backup", "Barrier", "Cluster",
-    "ConditionalAccumulator", "Counter", "EpochDone", "FIFOQueue", "Feeder", "Graph", "HashTable",
+    "ConditionalAccumulator", "Counter", "EpochDone", "FIFOQueue", "QueueRunner", "Graph", "HashTable",
     "IndexedSlices", "OptimizerActor", "PaddingFIFOQueue", "PartitionedVariable", "Policy", "PriorityQueue",
     "Process",
     "Program", "RandomShuffleQueue", "Ref", "RunDone", "Session", "Slices", "SparseConditionalAccumulator",
@@ -83,7 +83,7 @@ else:
 
     def __getattr__(name: str) -> object:
         if name not in __all__:
-            from actorflow.other_names import missing
+            from actorflow.runtime.name_hints import missing
 
             raise missing(sys.modules[__name__], name, __all__)
         from actorflow import ops, public

@@ -74,11 +74,11 @@ class ActorflowError(Exception):
         merged = where if self.where is None else self.where.within(where)
         if merged == self.where:
             return self
-        placed = self.again()
+        placed = self.copy()
         placed.where = merged
         return placed
 
-    def again(self) -> Self:
+    def copy(self) -> Self:
         """Returns a copy for someone else to raise, with the cause and the notes."""
         same = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
         same.__dict__.update(self.__dict__)
@@ -92,7 +92,7 @@ class ActorflowError(Exception):
         return _rebuild, (type(self), self.what, self.where, self.hint)
 
 
-def said(error: BaseException, *, typed: bool = True) -> str:
+def describe(error: BaseException, *, typed: bool = True) -> str:
     """Returns the type and the text of any exception; never raises, even where its `__str__` does.
 
     Args:
@@ -109,7 +109,7 @@ def said(error: BaseException, *, typed: bool = True) -> str:
     return f"{kind}: {text}" if typed else text
 
 
-def shown(value: object, most: int = 60) -> str:
+def show_value(value: object, most: int = 60) -> str:
     """Returns how a value reads, of which an error shows so many characters; never raises.
 
     Python writes no integer of more than 4300 digits, and a class of the user may have any `__repr__`.
@@ -120,7 +120,7 @@ def shown(value: object, most: int = 60) -> str:
         return f"{type(value).__name__} that cannot be shown ({type(wrong).__name__})"
 
 
-def cut(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Returns a text of at most `most` characters: of a longer one how it begins, its length and its end.
 
     Args:
@@ -135,7 +135,7 @@ def cut(text: str, most: int) -> str:
     return f"{text[: left - tail]}{gap}{text[len(text) - tail :]}"
 
 
-def counted(count: int, noun: str) -> str:
+def pluralise(count: int, noun: str) -> str:
     """Returns a number of things as a message says it: `1 task`, `3 tasks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

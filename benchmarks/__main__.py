@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from actorflow.loop import run
+from actorflow.runtime.event_loop import run
 from benchmarks import machine, registry, report
 from benchmarks.harness import QUICK, Row, Size, measure
 from benchmarks.peers import OPTIONAL

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.coord.messages import Batch, Beat, Permit
-from actorflow.transport import codec
-from actorflow.transport.kinds import Lossy
+from actorflow.coord.rules.messages import Batch, Heartbeat, Permit
+from actorflow.transport.codec import message_codec
+from actorflow.transport.codec.types import Lossy
 from benchmarks.harness import Contest, Peer, Round, Size, Unit, absent
 from benchmarks.peers import load
 from benchmarks.registry import benchmark
 
 BYTES = {"64b": 1 << 6, "1kb": 1 << 10, "4kb": 1 << 12, "64kb": 1 << 16, "1mb": 1 << 20, "64mb": 1 << 26}
-RECORDS = {"beat": Beat(rank=3, life=1, number=77), "permit": Permit(1, 77, 3, 20, Batch(0, 5))}
+RECORDS = {"beat": Heartbeat(rank=3, incarnation=1, number=77), "permit": Permit(1, 77, 3, 20, Batch(0, 5))}
 VERBS = ("encode", "decode", "both")
 A_ROUND = 1 << 28  # bytes
 MOST = 5_000  # messages a round
@@ -51,8 +51,8 @@ def _pickled(value: Any) -> Sequence[Any]:
     return (first, *pieces)
 
 
-OURS = Codec(codec.encode, lambda pieces: codec.decode(pieces[0]), whole=True)
-NARROW = Codec(lambda value: codec.encode(value, lossy=Lossy.BFLOAT16), OURS.decode, whole=True)
+OURS = Codec(message_codec.encode, lambda pieces: message_codec.decode(pieces[0]), whole=True)
+NARROW = Codec(lambda value: message_codec.encode(value, lossy=Lossy.BFLOAT16), OURS.decode, whole=True)
 PICKLE = Codec(_pickled, lambda pieces: pickle.loads(pieces[0], buffers=pieces[1:]))
 
 

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.post import Post
+from actorflow.actors.remote.hub import RemoteHub
 from actorflow.actors.system import ActorSystem
-from actorflow.cluster.station import LoopTimers
+from actorflow.cluster.process_runtime import LoopTimers
 from actorflow.errors import ActorflowError
-from actorflow.loop import run
-from actorflow.transport.address import Address
-from actorflow.transport.channel import Channel, Envelope, Receiver
-from actorflow.transport.link import Link
-from actorflow.transport.settings import LOCAL
-from actorflow.transport.shm import ShmWire
+from actorflow.runtime.event_loop import run
+from actorflow.transport.links.link import Link
+from actorflow.transport.links.shm import ShmWire
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.channel import Channel, Envelope, Receiver
+from actorflow.transport.rules.link_settings import LOCAL
 from actorflow.transport.zeromq import Endpoint, Keyring
 from benchmarks.peers.second import Second, say, second
 
@@ -239,7 +239,7 @@ async def open_way(way: str, *, actors: bool = False) -> AsyncIterator[Any]:
             link.close()
             return
         system = await stack.enter_async_context(ActorSystem(name=HERE))
-        post = Post(system, HERE)
+        post = RemoteHub(system, HERE)
         link = linked(endpoint, THERE, post, shares=shares)
         post.attach(link)
         link.start()
@@ -271,7 +271,7 @@ async def main(way: str, what: str, at: str, key: str, file: str) -> None:
         ear = Ear()
         if what == "actors":
             system = await stack.enter_async_context(ActorSystem(name=THERE))
-            post = Post(system, THERE)
+            post = RemoteHub(system, THERE)
             link = linked(endpoint, HERE, post, shares=way == "shm")
             post.attach(link)
             system.spawn(Counter, name="counter")

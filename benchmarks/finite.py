@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from actorflow import optim
-from actorflow.finite import all_finite
+from actorflow.values.finite import all_finite
 from benchmarks.harness import Contest, Peer, Round, Size, Unit
 from benchmarks.registry import benchmark
 

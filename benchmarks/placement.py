@@ -6,10 +6,10 @@ import random
 from collections.abc import AsyncGenerator, Callable
 from time import perf_counter
 
-from actorflow.plan.greedy import greedy
-from actorflow.plan.listing import listed
-from actorflow.plan.makespan import forecast
-from actorflow.plan.workload import Arrangement, Link, Value, Workload
+from actorflow.plan.placement.greedy import greedy
+from actorflow.plan.placement.list_scheduling import list_schedule
+from actorflow.plan.placement.makespan import forecast
+from actorflow.plan.placement.scheduling_problem import Arrangement, DeviceLink, SchedulingProblem, Value
 from benchmarks.harness import Contest, Peer, Round, Size, Unit
 from benchmarks.registry import benchmark
 
@@ -28,18 +28,25 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
     for nodes in NODES:
         work = layered(size.operations(nodes, 10), seed=nodes)
         spans = [Peer("greedy", _makespan(work, greedy), 1.0, NOTE)]
-        yield Contest(f"makespan_{nodes}_ms", Unit.MILLISECONDS, 1, _makespan(work, listed), spans, once=True)
+        yield Contest(
+            f"makespan_{nodes}_ms", Unit.MILLISECONDS, 1, _makespan(work, list_schedule), spans, once=True
+        )
         plans = [Peer("greedy", _planning(work, greedy), None, THOUGHT)]
         yield Contest(
-            f"planning_{nodes}_ms", Unit.MILLISECONDS, 1, _planning(work, listed), plans, once=nodes > 1_000
+            f"planning_{nodes}_ms",
+            Unit.MILLISECONDS,
+            1,
+            _planning(work, list_schedule),
+            plans,
+            once=nodes > 1_000,
         )
 
 
-def layered(nodes: int, seed: int) -> Workload:
+def layered(nodes: int, seed: int) -> SchedulingProblem:
     """A workload in layers of twenty, with values from 10 kB to 2 MB and tasks around a millisecond."""
     chance = random.Random(seed)
     speeds = [(1.0, 1.0, 2.0, 4.0)[d % 4] for d in range(DEVICES)]
-    near, far = Link(1e-5, 1e10), Link(1e-4, 1e9)
+    near, far = DeviceLink(1e-5, 1e10), DeviceLink(1e-4, 1e9)
     links = [[near if a // 4 == b // 4 else far for b in range(DEVICES)] for a in range(DEVICES)]
     seconds = [[chance.uniform(0.2e-3, 2e-3) / s for s in speeds] for _ in range(nodes)]
     takers: list[list[int]] = [[] for _ in range(nodes)]
@@ -48,13 +55,13 @@ def layered(nodes: int, seed: int) -> Workload:
         for maker in chance.sample(range(layer - 20, layer), 2):
             takers[maker].append(task)
     values = [Value(i, tuple(to), chance.uniform(1e4, 2e6)) for i, to in enumerate(takers) if to]
-    return Workload(seconds, values, links)
+    return SchedulingProblem(seconds, values, links)
 
 
-Placing = Callable[[Workload], Arrangement]
+Placing = Callable[[SchedulingProblem], Arrangement]
 
 
-def _makespan(work: Workload, place: Placing) -> Round:
+def _makespan(work: SchedulingProblem, place: Placing) -> Round:
     """Returns the round that gives the makespan as if it had been waited for."""
 
     async def round_(n: int) -> float:
@@ -63,7 +70,7 @@ def _makespan(work: Workload, place: Placing) -> Round:
     return round_
 
 
-def _planning(work: Workload, place: Placing) -> Round:
+def _planning(work: SchedulingProblem, place: Placing) -> Round:
     async def round_(n: int) -> float:
         start = perf_counter()
         for _ in range(n):

@@ -12,8 +12,8 @@ from typing import Any
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
-from actorflow.kernels.registry import kernel
-from actorflow.spec import Spec
+from actorflow.kernels.definition.registry import kernel
+from actorflow.values.spec import Spec
 
 
 def _same(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

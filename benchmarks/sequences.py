@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import actorflow as af
-from actorflow.loop import run
+from actorflow.runtime.event_loop import run
 from benchmarks.harness import Round
 from benchmarks.memory import resident_mib
 from benchmarks.peers.second import obey, second

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import actorflow as af
 from actorflow import sim
-from actorflow.loop import loop_factory
-from actorflow.sim.planted import PLANTED
+from actorflow.runtime.event_loop import loop_factory
 from benchmarks.harness import Contest, Peer, Round, Size, Unit
 from benchmarks.registry import benchmark
+from tests.programs.seeded_bugs import PLANTED
 
 Program = Callable[[int], Callable[[], Coroutine[Any, Any, float]]]
 """(messages) -> a program that returns the seconds that they took."""

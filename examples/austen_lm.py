@@ -22,7 +22,7 @@ from curves import draw
 from novels import ROWS, UNKNOWN, novels
 
 import actorflow as af
-from actorflow.trainer import EpochDone, StepDone, train
+from actorflow.training.trainer import EpochDone, StepDone, train
 
 UNITS = 128
 STEPS = 32

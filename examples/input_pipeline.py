@@ -19,7 +19,7 @@ import numpy as np
 from digits import digits, share_right
 
 import actorflow as af
-from actorflow.trainer import RunDone, train
+from actorflow.training.trainer import RunDone, train
 
 BATCH = 64
 EPOCHS = 10

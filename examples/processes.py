@@ -65,14 +65,14 @@ async def main(steps: int = 800) -> af.RunDone:
             if event.step % 100 == 0:
                 print(f"update {event.step:4}: loss {event.loss:.3f}, {event.update.alive} workers alive")
             if event.step == steps // 8:
-                former = cluster.lives()["worker1"]
+                former = cluster.incarnations()["worker1"]
                 os.kill(cluster.pids()["worker1"], signal.SIGKILL)
                 print("worker1 is killed")
             if former is not None and event.step >= steps * 7 // 8:
                 async with asyncio.timeout(180):
-                    while cluster.lives().get("worker1", 0) <= former:  # noqa: ASYNC110  no event tells of it
+                    while cluster.incarnations().get("worker1", 0) <= former:  # noqa: ASYNC110  no event tells of it
                         await asyncio.sleep(0.1)
-            if former is not None and cluster.lives().get("worker1", 0) > former:
+            if former is not None and cluster.incarnations().get("worker1", 0) > former:
                 former = None
                 print(f"update {event.step:4}: worker1 is back")
     raise AssertionError("a run ends with RunDone")

@@ -9,7 +9,7 @@ apart, so the medians of both differ by what chance does. Each worker waits for 
 computed and before its gradient leaves. A delay is at least 50 times as long as computing, else the study
 fails.
 
-What a step must take can be computed, too (`actorflow.sim.paper.backup.Model`): that is the column `exact`.
+What a step must take can be computed, too (`studies.paper.backup.Model`): that is the column `exact`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 
 import actorflow as af
 from actorflow import sim
-from actorflow.sim.paper.backup import Model
+from studies.paper.backup import Model
 
 WORKERS = 6
 BACKUPS = (0, 1, 2)

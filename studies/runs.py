@@ -10,8 +10,8 @@ from typing import Any, cast
 import actorflow as af
 from actorflow import sim
 from actorflow.cluster.trainer import UpdateDone
-from actorflow.coord.desk import LATE
-from actorflow.trainer import RunDone
+from actorflow.coord.rules.contribution_table import LATE
+from actorflow.training.trainer import RunDone
 from studies.network import build
 
 WORK_S = 0.1

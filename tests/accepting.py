@@ -10,7 +10,7 @@ _TOLD: dict[int, tuple[OpDef, Accepted | None]] = {}
 
 
 def accepted(definition: OpDef) -> Accepted | None:
-    """Returns what `graph.accepts.accepted` does."""
+    """Returns what `graph.accepts.find_accepted` does."""
     if id(definition) not in _TOLD:  # which nobody else will have: it is kept
-        _TOLD[id(definition)] = definition, accepts.accepted(definition)
+        _TOLD[id(definition)] = definition, accepts.find_accepted(definition)
     return _TOLD[id(definition)][1]

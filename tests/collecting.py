@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from actorflow.sim.collector import anybody_froze
+from actorflow.sim.engine.collector import anybody_froze
 
 
 @contextmanager

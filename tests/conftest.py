@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from actorflow.clock import Entropy
+from actorflow.runtime.clock import Entropy
 from tests.collecting import old_out_of_reach
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from actorflow.clock import Entropy, SystemClock
+from actorflow.runtime.clock import Entropy, SystemClock
 from tests.fuzzing.running import Finding, case, fuzz
 from tests.fuzzing.targets import TARGETS
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow import leases
-from actorflow import rows as rows_module
+from actorflow.values import lease
+from actorflow.values import sparse as rows_module
 
 HOLD: dict[str, Callable[[Any], Any]] = {
     "the array": lambda a: a,
@@ -99,8 +99,8 @@ def nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants the fault: every write goes in place, whoever holds the array."""
 
     def below(cell: list[Any]) -> Any:
-        return leases._memory_below(cell[0]) if leases._references(cell) else None
+        return lease._memory_below(cell[0]) if lease._references(cell) else None
 
-    monkeypatch.setattr(leases, "memory_of", below)
+    monkeypatch.setattr(lease, "memory_of", below)
     monkeypatch.setattr(rows_module, "memory_of", below)
     monkeypatch.setattr(rows_module, "unshared", lambda cell: True)

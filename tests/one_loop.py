@@ -8,8 +8,8 @@ from typing import Any
 
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.process import CHIEF, Process
-from actorflow.transport import loopback
+from actorflow.cluster.process.process import CHIEF, Process
+from actorflow.transport.links import loopback
 
 
 class OneLoop(Cluster):
@@ -35,7 +35,7 @@ class OneLoop(Cluster):
     def chief(self) -> Process:
         return self._processes[CHIEF]
 
-    def lives(self) -> dict[str, int]:
+    def incarnations(self) -> dict[str, int]:
         return dict.fromkeys(self.names, 1)
 
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

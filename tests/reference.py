@@ -16,9 +16,9 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.slices import IndexedSlices
-from actorflow.kernels import registry
-from actorflow.lists import TensorList
-from actorflow.spec import ListSpec, Spec
+from actorflow.kernels.definition import registry
+from actorflow.values.spec import ListSpec, Spec
+from actorflow.values.tensor_list import TensorList
 
 Values = dict[Port, Any]
 

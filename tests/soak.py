@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from actorflow.clock import Entropy, SystemClock
+from actorflow.runtime.clock import Entropy, SystemClock
 from tests.soaking import keeping, report
 from tests.soaking.crew import Worker, WorkerLost
 from tests.soaking.report import Failure

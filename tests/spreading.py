@@ -7,20 +7,20 @@ from typing import Any
 
 import actorflow as af
 from actorflow.actors.ref import Ref
-from actorflow.actors.runner import RUNNER, Runner, executor_of
-from actorflow.actors.step import Step
-from actorflow.actors.step_messages import Process
-from actorflow.messages import DEAD
-from actorflow.sim.simulate import Main
-from actorflow.spread import SpreadSession
-from actorflow.transport.codec import decode, encode, join
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.remote.runner import RUNNER, Runner, executor_of
+from actorflow.dataflow.remote.step_messages import SessionProcess
+from actorflow.runtime.messages import DEAD
+from actorflow.session.distributed import DistributedSession
+from actorflow.sim.engine.simulate import Main
+from actorflow.transport.codec.message_codec import decode, encode, join
 
 SCOPES = tuple(f"/job:worker/task:{k}" for k in range(3))
 """Device scopes of the processes p0, p1, p2; whoever names none is at home, on p0."""
 
 
-def processes(count: int) -> tuple[Process, ...]:
-    return tuple(Process(f"p{k}", (f"/job:worker/task:{k}/device:cpu:0",), 1) for k in range(count))
+def processes(count: int) -> tuple[SessionProcess, ...]:
+    return tuple(SessionProcess(f"p{k}", (f"/job:worker/task:{k}/device:cpu:0",), 1) for k in range(count))
 
 
 class Coding(Runner):
@@ -90,7 +90,7 @@ class Cluster:
         members = processes(self.count)
         for process in members:
             self.start(process.name)
-        self.session = SpreadSession(self.graph, self.system, members, self.reach, **self.options)
+        self.session = DistributedSession(self.graph, self.system, members, self.reach, **self.options)
         await self.session.__aenter__()
         return self
 
@@ -105,7 +105,7 @@ class Cluster:
 
     async def check_empty(self) -> None:
         """Asserts that nothing is left of any step in any process, once all that was said was heard."""
-        await self.session.settled()
+        await self.session.wait_settled()
         for address, ref in self.refs.items():
             if address in self.up:
                 await ref.ask(None)

@@ -10,9 +10,9 @@ from hypothesis import Phase, given, settings
 
 import actorflow as af
 from actorflow import sim
-from actorflow.sim.choice import Asked, Chooser
-from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import Limits, Main, attempt
+from actorflow.sim.engine.choice import Asked, Scheduler
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.sim.engine.simulate import Limits, Main, attempt
 
 Kinds: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -71,8 +71,8 @@ class Surveyed:
         self._schedule = schedule
         self._survey = survey
 
-    def chooser(self, survey: Sequence[Asked]) -> Chooser:
-        return self._schedule.chooser(self._survey)
+    def scheduler(self, survey: Sequence[Asked]) -> Scheduler:
+        return self._schedule.scheduler(self._survey)
 
 
 def plan_of_the_fault(

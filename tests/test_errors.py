@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.errors import ActorError, Where, cut, said, shown
+from actorflow.errors import ActorError, Where, describe, shorten, show_value
 
 
 class Unprintable(Exception):
@@ -28,8 +28,8 @@ class Wordless(Exception):
     ],
 )
 def test_said_gives_type_and_text_of_any_exception(error: Exception, text: str) -> None:
-    assert said(error) == text
-    assert said(error, typed=False) == text.removeprefix(f"{type(error).__name__}: ")
+    assert describe(error) == text
+    assert describe(error, typed=False) == text.removeprefix(f"{type(error).__name__}: ")
 
 
 class Mute:
@@ -38,9 +38,9 @@ class Mute:
 
 
 def test_any_value_is_shown_and_cut() -> None:
-    assert shown([1, 2, 3], 5) == "[1, 2"
-    assert shown(10**5000) == "int that cannot be shown (ValueError)"
-    assert shown([Mute()]) == "list that cannot be shown (KeyError)"
+    assert show_value([1, 2, 3], 5) == "[1, 2"
+    assert show_value(10**5000) == "int that cannot be shown (ValueError)"
+    assert show_value([Mute()]) == "list that cannot be shown (KeyError)"
 
 
 class OwnArguments(ActorError):
@@ -76,7 +76,7 @@ def test_an_error_for_another_who_waits_is_a_copy_with_cause_and_notes() -> None
     error.add_note("seen twice")
     error.__cause__ = LookupError("gone")
 
-    again = error.again()
+    again = error.copy()
 
     assert again is not error
     assert (type(again), again.code, str(again)) == (OwnArguments, 7, str(error))
@@ -88,7 +88,7 @@ def test_an_error_for_another_who_waits_is_a_copy_with_cause_and_notes() -> None
 def test_a_cut_text_is_no_longer_than_it_may_be_and_begins_and_ends_as_the_whole(
     text: str, most: int
 ) -> None:
-    short = cut(text, most)
+    short = shorten(text, most)
 
     assert len(short) <= most
     assert (short == text) == (len(text) <= most)

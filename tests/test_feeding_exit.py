@@ -52,7 +52,7 @@ async def main():
     try:
         async with af.Session(graph) as session:
             async with asyncio.TaskGroup() as consumers:
-                async with af.Feeder(session) as feeder:
+                async with af.QueueRunner(session) as feeder:
                     feeder.feed(raw, endless.elements(), batch=3)
                     feeder.run(move, copies=3)
                     feeder.feed(empty, silent())

@@ -10,7 +10,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.plan.growth import MANY
+from actorflow.plan.growth_warning import MANY
 
 
 def test_what_is_built_again_runs_on_the_actors_that_are_there() -> None:
@@ -78,7 +78,7 @@ def test_errors_name_the_line_of_what_failed() -> None:
 
 @pytest.mark.usefixtures("only_new_garbage")
 def test_a_plan_that_is_dropped_takes_its_actors_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actorflow.session_plans._MAX_PLANS", 2)
+    monkeypatch.setattr("actorflow.session.plan_cache._MAX_PLANS", 2)
 
     async def main() -> int:
         with af.Graph() as graph:

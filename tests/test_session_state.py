@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.holding import SPOIL, arrays_of, spoil
 from tests.strategies import examples, run_drawn
 

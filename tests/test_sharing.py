@@ -239,7 +239,7 @@ def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
         queue = af.FIFOQueue(2, "int64", (), name="jobs", shared_name="jobs")
 
     async def fed(session: af.Session, system: af.ActorSystem) -> None:
-        async with af.Feeder(session) as feeder:
+        async with af.QueueRunner(session) as feeder:
             feeder.feed(queue, range(10))
             await asyncio.sleep(0.005)
             await af.reset(system)

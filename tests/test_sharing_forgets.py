@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.actors.locks import Locks, Owner
-from actorflow.actors.register import Forget, Register, Source, Write
-from actorflow.actors.resources import Resources
-from actorflow.spec import spec
-from actorflow.tag import StepId
+from actorflow.dataflow.engine.resources import Resources
+from actorflow.dataflow.state.locks import LockOwner, Locks
+from actorflow.dataflow.state.register import Forget, Register, Source, WriteMode
+from actorflow.runtime.tag import StepId
+from actorflow.values.spec import spec
 
 ONE = np.int64(1)
 
@@ -127,22 +127,22 @@ def test_sessions_that_are_open_keep_their_receipts() -> None:
     register = Register("v", spec("int64"))
     one, ten = Source("session1"), Source("session10")
     for source in (one, ten, Source("session1/atomic"), Source("session1/optimizer/o")):
-        register.write(Write.ASSIGN, ONE, source, 1)
+        register.write(WriteMode.ASSIGN, ONE, source, 1)
 
     register.forget(Forget(one))
 
     assert list(register.last) == [ten]
-    assert not register.write(Write.ADD, ONE, ten, 1).applied
+    assert not register.write(WriteMode.ADD, ONE, ten, 1).applied
 
 
 def test_a_block_that_is_under_way_brings_no_receipt_back() -> None:
     register = Register("v", spec("int64"))
     gone, other = Source("session1"), Source("session2")
-    register.write(Write.ASSIGN, ONE, gone, 1)
+    register.write(WriteMode.ASSIGN, ONE, gone, 1)
     locks = Locks(register)
-    owner = Owner(other, 1, "block", StepId(1))
+    owner = LockOwner(other, 1, "block", StepId(1))
     locks.take(owner)
-    locks.state(owner).write(Write.ADD, ONE, Source("session2/atomic"), 2)
+    locks.state(owner).write(WriteMode.ADD, ONE, Source("session2/atomic"), 2)
 
     locks.forget(Forget(gone))
     locks.end(owner, publish=True)

@@ -10,9 +10,9 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.runner import Lost
-from actorflow.actors.step_messages import Prepare, Settle
-from actorflow.spread import SpreadSession
+from actorflow.dataflow.remote.runner import Lost
+from actorflow.dataflow.remote.step_messages import PreparePart, SettlePart
+from actorflow.session.distributed import DistributedSession
 from tests.spreading import SCOPES, Cluster, processes, spread
 
 
@@ -34,7 +34,7 @@ def test_a_session_that_is_closed_while_a_first_step_begins_leaves_no_part_anywh
     graph, x, y = doubled()
 
     async def body(cluster: Cluster) -> Any:
-        other = SpreadSession(graph, cluster.system, processes(3), cluster.reach)
+        other = DistributedSession(graph, cluster.system, processes(3), cluster.reach)
         async with other:
             step = asyncio.create_task(other.run(y, {x: np.float32(1)}))
             for _ in range(turns):
@@ -57,7 +57,9 @@ def test_a_step_whose_process_does_not_answer_says_which() -> None:
             self._ref = ref
 
         async def ask(self, message: Any) -> Any:
-            return await (asyncio.Event().wait() if isinstance(message, Prepare) else self._ref.ask(message))
+            return await (
+                asyncio.Event().wait() if isinstance(message, PreparePart) else self._ref.ask(message)
+            )
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._ref, name)
@@ -117,7 +119,7 @@ def test_state_on_a_device_that_cannot_be_is_refused(state: Any, kind: Any, mess
     system: Any = object()
 
     with pytest.raises(kind, match=message):
-        SpreadSession(graph, system, processes(2), system, state=state)
+        DistributedSession(graph, system, processes(2), system, state=state)
 
 
 def test_state_of_a_name_that_the_graph_has_not_is_refused_by_the_first_step() -> None:
@@ -157,7 +159,7 @@ def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they
         await asyncio.sleep(100)
         waits = session.stats().live
         session.lost("p1", errors.PeerLost("gone"))
-        await session.settled()
+        await session.wait_settled()
         cluster.refs["p1/runner"] = whole
         whole.signal(Lost("p0", errors.PeerLost("gone")))
         return waits
@@ -173,7 +175,7 @@ class Slow:
         self._settle = settle
 
     def signal(self, message: Any) -> None:
-        if not isinstance(message, Settle):
+        if not isinstance(message, SettlePart):
             self._ref.signal(message)
         elif self._settle:
             asyncio.get_running_loop().call_later(0.3, self._ref.signal, message)
@@ -231,7 +233,7 @@ def test_what_begins_once_a_step_is_settled_finds_what_that_had_taken(kind: str,
         ended: Any = (await asyncio.gather(step, return_exceptions=True))[0]
         assert isinstance(ended, asyncio.CancelledError if cancelled else errors.DeadlinePassed), repr(ended)
         if cancelled:
-            await session.settled()
+            await session.wait_settled()
         return int(await session.run(size))
 
     assert run(graph, body, grace_s=None) == 1
@@ -247,7 +249,7 @@ def test_a_process_that_does_not_say_what_came_back_is_not_waited_for_beyond_the
         began = cluster.system.now()
         with pytest.raises(errors.DeadlinePassed):
             await session.run(move, deadline_s=0.5)
-        await session.settled()
+        await session.wait_settled()
         took_s = cluster.system.now() - began
         cluster.refs["p1/runner"] = whole
         whole.signal(Lost("p0", errors.PeerLost("gone")))
@@ -267,7 +269,7 @@ def test_a_process_that_is_lost_is_not_waited_for_until_what_it_took_is_back() -
         await asyncio.sleep(0.1)
         step.cancel()
         await asyncio.gather(step, return_exceptions=True)
-        waiting = asyncio.create_task(session.settled())
+        waiting = asyncio.create_task(session.wait_settled())
         await asyncio.sleep(50)
         assert not waiting.done()
         session.lost("p1", errors.PeerLost("gone"))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from actorflow.data.pipeline import Pipeline
 from actorflow.errors import ConfigError, InputError, ProgramError
-from actorflow.trainer import EpochDone, Event, RunDone, StepDone, train
+from actorflow.training.trainer import EpochDone, Event, RunDone, StepDone, train
 from tests.data.pipelines import Unsized, numbers_from
 from tests.recorded import Recorder, events, feeds, program
 
@@ -256,4 +256,4 @@ def test_the_position_is_that_of_its_event_whenever_it_is_asked_for() -> None:
     positions = [e.position() for e in told if isinstance(e, StepDone)]
     assert [(p["taken"], p["stream"]["taken"]) for p in positions] == [(1, 1), (2, 2), (3, 3)]
     assert isinstance(told[-1], RunDone)
-    assert told[-1].bookmark == replace(told[-2].bookmark)
+    assert told[-1].training_position == replace(told[-2].training_position)

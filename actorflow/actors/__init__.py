@@ -1,0 +1,1 @@
+"""The actor model alone: systems, refs, mailboxes, asks, supervision and timers."""

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from actorflow.actors.remaining import remaining_s
+from actorflow.actors.deadline import remaining_s
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
     from actorflow.actors.ref import Ref
     from actorflow.actors.system import ActorSystem
-    from actorflow.actors.wheel import Timer
+    from actorflow.actors.timer_wheel import Timer
 
 
 class Actor:

@@ -11,20 +11,20 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from actorflow.actors import waits
-from actorflow.actors.ask import Answer, Ask
-from actorflow.actors.carrier import HANDLING
-from actorflow.actors.mailbox import SMALL_BYTES, Entry, Mailbox, Sized
-from actorflow.actors.outbox import Outgoing, Parked, Place
+from actorflow.actors.ask import Ask, ReplySink
+from actorflow.actors.deadline import rest_of
+from actorflow.actors.mailbox import SMALL_BYTES, Mailbox, MailboxEntry, Sized
+from actorflow.actors.outbox import AwaitedTell, OutboxMessage, WaitingMessage
 from actorflow.actors.ref import DONE, Ref, Sender
-from actorflow.actors.remaining import rest_of
-from actorflow.actors.rings import actor_of, open_rings
+from actorflow.actors.task_carrier import HANDLING
 from actorflow.actors.tombstones import Tombstone, reason_of
+from actorflow.actors.wait_rings import actor_of, open_rings
 from actorflow.errors import ActorDied, AskCycle, MailboxFull
-from actorflow.messages import Request
+from actorflow.runtime.messages import Request
 
 if TYPE_CHECKING:
-    from actorflow.actors.carrier import Handling
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.task_carrier import Handling
 
 log = logging.getLogger("actorflow.actors")
 
@@ -66,8 +66,8 @@ class Address(Mailbox, Ref):
         self.idle = False
         self.queued = False
         self.attention = True
-        self.outbox: dict[Outgoing, None] = {}
-        self.awaits: dict[Ask | Place, None] = {}
+        self.outbox: dict[OutboxMessage, None] = {}
+        self.awaits: dict[Ask | AwaitedTell, None] = {}
 
     # -- what the inside of the actor adds --------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Address(Mailbox, Ref):
         """Says why a message to this actor is not handled now."""
 
     @property
-    def lane(self) -> str:
+    def strand(self) -> str:
         """Its name in schedules."""
         return self.name
 
@@ -124,7 +124,7 @@ class Address(Mailbox, Ref):
         if not self.outbox:
             self.push()
 
-    def withdraw(self, entry: Entry) -> bool:
+    def withdraw(self, entry: MailboxEntry) -> bool:
         """Takes `entry` out of the line; false when it is not in it any more."""
         out = super().withdraw(entry)
         self._wake()
@@ -135,7 +135,7 @@ class Address(Mailbox, Ref):
         super().release(nbytes)
         self._wake()
 
-    def force(self, entry: Entry) -> None:
+    def force(self, entry: MailboxEntry) -> None:
         """Lets `entry` in over the limit."""
         super().force(entry)
         self._wake()
@@ -210,9 +210,9 @@ class Address(Mailbox, Ref):
     def _park(self, message: Any, nbytes: int, sender: Sender) -> bool:
         now = self.system.now()
         if not isinstance(sender, Address):
-            self.wait(Parked(message, nbytes, self, sender, now))
+            self.wait(WaitingMessage(message, nbytes, self, sender, now))
             return False
-        outgoing = Outgoing(message, nbytes, self, sender, now)
+        outgoing = OutboxMessage(message, nbytes, self, sender, now)
         self.wait(outgoing)
         try:
             open_rings(outgoing)
@@ -233,7 +233,7 @@ class Address(Mailbox, Ref):
             return
         system = self.system
         waiter = waiter_here()
-        place = Place(message, nbytes, self, waiter, system.create_future(), system.now())
+        place = AwaitedTell(message, nbytes, self, waiter, system.create_future(), system.now())
         awaits = {} if waiter is None else actor_of(waiter).awaits
         awaits[place] = None
         self.wait(place)
@@ -249,7 +249,7 @@ class Address(Mailbox, Ref):
         awaits.pop(place, None)
         self._take_place(place)
 
-    def _take_place(self, place: Place) -> None:
+    def _take_place(self, place: AwaitedTell) -> None:
         if self.closed:
             self.undeliverable(place.message)
         else:
@@ -314,7 +314,7 @@ class Address(Mailbox, Ref):
             if self.closed:
                 system.accounts.sent += 1
                 system.accounts.failed += 1
-                raise self.died(message)
+                raise self.death_error(message)
             nbytes = 0 if self.sizes[type(message)] is None else self._nbytes(message)
             future = system.create_future()
             question = self._question(message, nbytes, deadline_s, waiter, future)
@@ -332,14 +332,14 @@ class Address(Mailbox, Ref):
             return await future
         except BaseException:
             question.cancel()
-            seen(future)
+            mark_seen(future)
             raise
         finally:
             if waiter is not None:
                 actor_of(waiter).awaits.pop(question, None)
             del future, question  # the error knows this frame, which would keep it, and all that it knows
 
-    def inquire(self, message: Any, deadline_s: float, answer: Answer) -> Ask:
+    def inquire(self, message: Any, deadline_s: float, answer: ReplySink) -> Ask:
         """`ask` for one who cannot await, such as a link: whatever comes of it goes to `answer`.
 
         It counts against this actor's mailbox, or stands in its line, like any other ask.
@@ -359,12 +359,12 @@ class Address(Mailbox, Ref):
             self.wait(question)
         return question
 
-    def _question(self, message: Any, nbytes: int, limit_s: float, waiter: Any, answer: Answer) -> Ask:
+    def _question(self, message: Any, nbytes: int, limit_s: float, waiter: Any, answer: ReplySink) -> Ask:
         system = self.system
         now = system.now()
         question = Ask(message, nbytes, answer, self, waiter, now, limit_s)
         system.accounts.sent += 1
-        wheel = system.wheel  # Wheel.add, written out for a bucket that is there: -0.2 µs
+        wheel = system.timer_wheel  # Wheel.add, written out for a bucket that is there: -0.2 µs
         bucket = wheel.buckets.get(int((now + limit_s) / wheel.tick_s) + 1)
         if bucket is None:
             wheel.add(now + limit_s, question)
@@ -385,12 +385,12 @@ class Address(Mailbox, Ref):
 
     # -- death ----------------------------------------------------------------------------------
 
-    def died(self, message: Any) -> ActorDied:
+    def death_error(self, message: Any) -> ActorDied:
         """Returns what the asker of `message` hears."""
         reason = self.reason
         kind = type(message).__name__
         if self.tombstone is not None:
-            error = self.tombstone.asked(self.name, kind, self.system.now())
+            error = self.tombstone.ask_error(self.name, kind, self.system.now())
             error.__cause__ = reason
             return error
         if reason is None:
@@ -408,7 +408,7 @@ class Address(Mailbox, Ref):
         if type(message) is Ask:
             message.refuse()
         elif isinstance(message, Request):
-            self.answer(message, self.died(message))
+            self.answer(message, self.death_error(message))
         else:
             self.system.dead_letters.add(self.name, message)
 
@@ -429,7 +429,7 @@ class Address(Mailbox, Ref):
 
     def __repr__(self) -> str:
         if self.tombstone is not None:
-            return f"<Ref '{self.name}' {self.tombstone.told(self.system.now())}>"
+            return f"<Ref '{self.name}' {self.tombstone.describe(self.system.now())}>"
         return f"<Ref '{self.name}' {Mailbox.__repr__(self)}>"
 
 
@@ -445,7 +445,7 @@ def deadline(deadline_s: float) -> float:
     return deadline_s
 
 
-def seen(future: Future[Any]) -> None:
+def mark_seen(future: Future[Any]) -> None:
     """Says that somebody has seen an error which came in the tick in which its asker was cancelled."""
     if future.done() and not future.cancelled():
         future.exception()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.actors.wheel import Bucket, remove
+from actorflow.actors.timer_wheel import Bucket, remove
 from actorflow.errors import DeadlinePassed, InternalError
 
 if TYPE_CHECKING:
-    from actorflow.actors.carrier import Handling
-    from actorflow.actors.inline import Inline
     from actorflow.actors.outbox import Target
+    from actorflow.actors.scheduling.inline import Inline
+    from actorflow.actors.task_carrier import Handling
 
 
 class Accounts:
@@ -65,7 +65,7 @@ class Accounts:
         )
 
 
-class Answer(Protocol):
+class ReplySink(Protocol):
     """Where an answer goes: a future, or whatever sends it on. Ends once, as a future does."""
 
     def done(self) -> bool:
@@ -97,8 +97,8 @@ class Answer(Protocol):
         ...
 
 
-class Holding(ABC):
-    """An `Answer` that holds something back while its question stands in line, such as credit.
+class HoldingReplySink(ABC):
+    """An `ReplySink` that holds something back while its question stands in line, such as credit.
 
     Attributes:
         name: What reports call whoever asks.
@@ -177,7 +177,7 @@ class Ask:
         self,
         message: Any,
         nbytes: int,
-        future: Answer,
+        future: ReplySink,
         target: Target,
         waiter: Target | Handling | None,
         since: float,
@@ -213,7 +213,7 @@ class Ask:
     def enter(self) -> None:
         """Enters the mailbox of its target."""
         self.target.add(self, self.nbytes)
-        if isinstance(self.future, Holding):
+        if isinstance(self.future, HoldingReplySink):
             self.future.admitted()
 
     def done(self, value: Any) -> None:
@@ -238,12 +238,12 @@ class Ask:
         self.ended = True
         remove(self)
         self.target.system.accounts.failed += 1
-        self._let_go().set_exception(error)
+        self._release().set_exception(error)
         return True
 
     def refuse(self) -> None:
         """Its target died while it waited for room."""
-        self.failed(self.target.died(self.message))
+        self.failed(self.target.death_error(self.message))
 
     def expire(self) -> None:
         """The deadline has passed."""
@@ -255,7 +255,7 @@ class Ask:
             f"'{self.target.name}' did not answer {type(self.message).__name__} within {self.limit_s:g} s: "
             f"{self.target.obstacle()}"
         )
-        self._let_go().set_exception(DeadlinePassed(what))
+        self._release().set_exception(DeadlinePassed(what))
         self.target.withdraw(self)
 
     def cancel(self) -> None:
@@ -265,10 +265,10 @@ class Ask:
         self.ended = True
         remove(self)
         self.target.system.accounts.cancelled += 1
-        self._let_go().cancel()
+        self._release().cancel()
         self.target.withdraw(self)
 
-    def _let_go(self) -> Answer:
+    def _release(self) -> ReplySink:
         """Returns the future, which it lets go of, as of the message."""
         future, self.future = self.future, _OVER
         self.message = _Was(self.kind)

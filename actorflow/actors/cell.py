@@ -11,17 +11,25 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.mailbox import Sized
 from actorflow.actors.overdue import Overdue
-from actorflow.actors.timers import ActorTimer, Waiting
-from actorflow.actors.turns import Hook, Phase, Turns
+from actorflow.actors.timers import ActorTimer, WaitingTimer
+from actorflow.actors.turns import ActorPhase, Hook, Turns
 from actorflow.actors.waits import Blocked
-from actorflow.errors import ActorError, ActorflowError, HandlerError, InternalError, Where, counted, said
-from actorflow.messages import Terminated
+from actorflow.errors import (
+    ActorError,
+    ActorflowError,
+    HandlerError,
+    InternalError,
+    Where,
+    describe,
+    pluralise,
+)
+from actorflow.runtime.messages import Terminated
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Watcher
     from actorflow.actors.supervisor import Parent
     from actorflow.actors.system import ActorSystem
-    from actorflow.actors.wheel import Timer
+    from actorflow.actors.timer_wheel import Timer
 
 log = logging.getLogger("actorflow.actors")
 
@@ -93,7 +101,7 @@ class Cell(Turns):
 
     def _broke(self, job: Any, error: BaseException) -> None:
         """What is no handler raised while `job` ran: answers whoever asked, and ends this actor."""
-        wrong = InternalError(f"a turn of '{self.name}' broke: {said(error)}")
+        wrong = InternalError(f"a turn of '{self.name}' broke: {describe(error)}")
         wrong.__cause__ = error
         if type(job) is not Ask or not job.void:
             self.answer(job, wrong)
@@ -108,8 +116,8 @@ class Cell(Turns):
             job.done(result)
         elif job is Hook.START:
             self._started = True
-            if self.phase is Phase.NEW:
-                self.phase = Phase.LIVE
+            if self.phase is ActorPhase.NEW:
+                self.phase = ActorPhase.LIVE
         elif job is Hook.STOP:
             self._over()
 
@@ -121,11 +129,11 @@ class Cell(Turns):
             self._broke(job, wrong)
 
     def _failed(self, job: Any, error: BaseException) -> None:
-        ending = self.phase is Phase.ENDING
+        ending = self.phase is ActorPhase.ENDING
         if ending and isinstance(error, CancelledError):
             self._abandon(job)
             return
-        placed = self.placed(job, error)
+        placed = self.locate(job, error)
         told = self.answer(job, placed)
         if not told and self.cancellable and type(job) is Ask:
             log.warning("'%s' raised, and whoever asked has gone", self.name, exc_info=placed)
@@ -149,23 +157,23 @@ class Cell(Turns):
         if job is Hook.STOP:
             self._over()
         else:
-            self.answer(job, self.died(job.message if type(job) is Ask else job))
+            self.answer(job, self.death_error(job.message if type(job) is Ask else job))
 
     def crash(self, error: BaseException, job: Any = None) -> None:
         """KeyboardInterrupt, SystemExit: the program ends, and nobody must wait for this handler."""
         self.end(error, restart=False)
         self._abandon(job)
 
-    def placed(self, job: Any, error: BaseException) -> ActorflowError:
+    def locate(self, job: Any, error: BaseException) -> ActorflowError:
         """Returns `error` as others may see it: one of ours placed here, all else as the cause of one."""
         if isinstance(error, ActorflowError):
             placed = error.at(Where(actor=self.name))
             return placed if placed is error else placed.with_traceback(error.__traceback__)
         if isinstance(job, Hook):
-            what = f"{job.value} of '{self.name}' raised {said(error)}"
+            what = f"{job.value} of '{self.name}' raised {describe(error)}"
         else:
             kind = job.kind if type(job) is Ask else type(job).__name__
-            what = f"handler of '{self.name}' raised {said(error)} while handling {kind}"
+            what = f"handler of '{self.name}' raised {describe(error)} while handling {kind}"
         wrapped = HandlerError(what, where=Where(actor=self.name))
         wrapped.__cause__ = error
         return wrapped
@@ -189,14 +197,14 @@ class Cell(Turns):
         self.reentrant = behaviour.reentrant
         self.cancellable = behaviour.cancellable
         self.incarnation += 1
-        self.phase = Phase.NEW
+        self.phase = ActorPhase.NEW
         self._started = False
         self.attention = True
         self.push()
 
     def begin(self) -> None:
         """Begins the next incarnation; called by the supervisor."""
-        if self.phase is not Phase.WAITING:
+        if self.phase is not ActorPhase.WAITING:
             return
         try:
             self._build()
@@ -213,15 +221,15 @@ class Cell(Turns):
 
     def end(self, reason: BaseException | None, *, restart: bool) -> None:
         """Ends this incarnation, and the actor with it unless it is to `restart`."""
-        if self.phase is Phase.DEAD:
+        if self.phase is ActorPhase.DEAD:
             return
         if not restart:
             self.close()
-        if self.phase is Phase.ENDING:
+        if self.phase is ActorPhase.ENDING:
             self._restarting = self._restarting and restart
             return
-        waiting = self.phase is Phase.WAITING
-        self.phase = Phase.ENDING
+        waiting = self.phase is ActorPhase.WAITING
+        self.phase = ActorPhase.ENDING
         self.reason = reason
         self._restarting = restart
         self.attention = True
@@ -239,12 +247,12 @@ class Cell(Turns):
         if self.busy:
             return
         behaviour = self._behaviour
-        if self.phase is Phase.NEW and behaviour is not None:
+        if self.phase is ActorPhase.NEW and behaviour is not None:
             self._run(Hook.START, behaviour.on_start)
-        elif self.phase is Phase.ENDING and self._started and behaviour is not None:
+        elif self.phase is ActorPhase.ENDING and self._started and behaviour is not None:
             self._started = False
             self._run(Hook.STOP, behaviour.on_stop, self.reason)
-        elif self.phase is Phase.ENDING:
+        elif self.phase is ActorPhase.ENDING:
             self._over()
 
     def drop(self) -> None:
@@ -266,10 +274,10 @@ class Cell(Turns):
             self.undeliverable(entry)
             self.admit()
         self.data.extend(kept)
-        if self.phase is Phase.NEW and not self.busy and not kept and self.incarnation == 1:
+        if self.phase is ActorPhase.NEW and not self.busy and not kept and self.incarnation == 1:
             self.end(None, restart=False)
 
-    def suspended_at_the_end(self) -> None:
+    def suspend_at_end(self) -> None:
         """Something suspended itself, such as `on_stop`, while this incarnation ends."""
         if self._overdue is not None:
             self._overdue.cancel()
@@ -289,13 +297,13 @@ class Cell(Turns):
             self._overdue.cancel()
             self._overdue = None
         if self._restarting:
-            self.phase = Phase.WAITING
+            self.phase = ActorPhase.WAITING
             self.parent.ended(self)
         else:
             self._die()
 
     def _die(self) -> None:
-        self.phase = Phase.DEAD
+        self.phase = ActorPhase.DEAD
         self.close()
         for carrier in self.carriers:
             carrier.close()
@@ -319,7 +327,7 @@ class Cell(Turns):
         self.system.forget(self)
         self.parent.gone(self, heard=heard)
         if self._spawner is not None:
-            self._spawner._bereaved(self)
+            self._spawner._mourn(self)
 
     # -- the rest of a life ------------------------------------------------------------------------
 
@@ -328,7 +336,7 @@ class Cell(Turns):
     ) -> Cell:
         """Starts an actor that ends with this incarnation, beside this one; see `Actor.spawn`."""
         self.check_here()
-        if self.phase not in (Phase.NEW, Phase.LIVE):
+        if self.phase not in (ActorPhase.NEW, ActorPhase.LIVE):
             message = f"'{self.name}' is to end, and starts no more actors"
             raise ActorError(message)
         child: Cell = self.system.spawn_under(self.parent, factory, args, name, max_messages)
@@ -336,16 +344,16 @@ class Cell(Turns):
         self._spawned[child] = None
         return child
 
-    def _bereaved(self, child: Cell) -> None:
+    def _mourn(self, child: Cell) -> None:
         """An actor that this one spawned is dead."""
         del self._spawned[child]
-        if not self._spawned and self.phase is Phase.ENDING and self._behaviour is None:
+        if not self._spawned and self.phase is ActorPhase.ENDING and self._behaviour is None:
             self._over()
 
     def watch(self, watcher: Watcher) -> None:
         """Tells `watcher`, once, when this actor is dead."""
         self.check_here()
-        if self.phase is Phase.DEAD:
+        if self.phase is ActorPhase.DEAD:
             watcher.signal(Terminated(self.name, self.reason))
         else:
             self.watchers[watcher] = None
@@ -357,7 +365,7 @@ class Cell(Turns):
             hears: Whether the caller looks at the reason, so that it counts as told.
         """
         self.check_here()
-        if self.phase is Phase.DEAD:
+        if self.phase is ActorPhase.DEAD:
             return self.reason
         witness: Future[BaseException | None] = self.system.loop.create_future()
         self.witnesses[witness] = hears
@@ -375,11 +383,11 @@ class Cell(Turns):
         self.check_here()
         timer = ActorTimer(self, message)
         if behaviour is self._behaviour:
-            self.system.wheel.add(self.system.now() + delay_s, timer)
+            self.system.timer_wheel.add(self.system.now() + delay_s, timer)
             self.timers[timer] = None
         return timer
 
-    def ring(self, timer: ActorTimer) -> Waiting | None:
+    def ring(self, timer: ActorTimer) -> WaitingTimer | None:
         """Puts what a timer brings into the mailbox, or into the line, and returns its place there."""
         nbytes = self._nbytes(timer.message)
         if self.fits(nbytes):
@@ -390,7 +398,7 @@ class Cell(Turns):
         if self.closed:
             timer.cancel()
             return None
-        place = Waiting(timer, nbytes, self, self.system.now())
+        place = WaitingTimer(timer, nbytes, self, self.system.now())
         self.wait(place)
         return place
 
@@ -403,7 +411,7 @@ class Cell(Turns):
 
     def state(self) -> str:
         """Says in one word what the actor does now."""
-        if self.phase is not Phase.LIVE:
+        if self.phase is not ActorPhase.LIVE:
             return self.phase.name.lower()
         if self.busy:
             return "suspended"
@@ -420,7 +428,7 @@ class Cell(Turns):
             why = f"its handler has been suspended for {age_s:.3g} s"
         elif self.outbox:
             why = f"its outbox waits for room at '{next(iter(self.outbox)).target.name}'"
-        elif self.phase is not Phase.LIVE:
+        elif self.phase is not ActorPhase.LIVE:
             why = f"it is {self.phase.name.lower()}"
         elif not self.idle and not self.queued:
             why = "its handler runs"
@@ -428,4 +436,6 @@ class Cell(Turns):
             why = "its turn has not come"
         verb = "waits" if len(self.waiters) == 1 else "wait"
         line = f", {len(self.waiters)} {verb} for room" if self.waiters else ""
-        return f"{why}; {counted(len(self.data), 'message')} in its mailbox, limit {self.max_messages}{line}"
+        return (
+            f"{why}; {pluralise(len(self.data), 'message')} in its mailbox, limit {self.max_messages}{line}"
+        )

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.actors.ask import Accounts, Ask, Holding
-from actorflow.actors.outbox import Parked
+from actorflow.actors.ask import Accounts, Ask, HoldingReplySink
+from actorflow.actors.outbox import WaitingMessage
 from actorflow.actors.tombstones import Tombstone
-from actorflow.errors import counted
-from actorflow.transport.registry import travels
+from actorflow.errors import pluralise
+from actorflow.transport.codec.registry import travels
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
-    from actorflow.actors.letters import DeadLetters
+    from actorflow.actors.dead_letters import DeadLetters
+    from actorflow.actors.timer_wheel import TimerWheel
     from actorflow.actors.tombstones import Tombstones
-    from actorflow.actors.wheel import Wheel
-    from actorflow.clock import Clock
+    from actorflow.runtime.clock import Clock
 
 OUTSIDE = "(outside)"
 """Stands for a task that is no actor's."""
@@ -89,11 +89,11 @@ class PeerEntry:
     why: str = ""
 
     def __str__(self) -> str:
-        asks, asked = counted(self.asks, "open ask"), counted(self.serving, "ask")
+        asks, asked = pluralise(self.asks, "open ask"), pluralise(self.serving, "ask")
         state = "up" if self.up else "lost" + (f" ({self.why})" if self.why else "")
         return (
             f"process {self.name}: {state}, {asks} to it, {self.waiting} waiting for credit, "
-            f"{asked} of its served here, {counted(self.watched, 'actor')} watched"
+            f"{asked} of its served here, {pluralise(self.watched, 'actor')} watched"
         )
 
 
@@ -114,7 +114,7 @@ class DumpedSystem(Protocol):
 
     name: str
     clock: Clock
-    wheel: Wheel
+    timer_wheel: TimerWheel
     accounts: Accounts
     dead_letters: DeadLetters
     tombstones: Tombstones
@@ -146,15 +146,15 @@ class Dump:
 
     def __str__(self) -> str:
         counts = [
-            counted(len(self.actors), "actor"),
-            counted(len(self.waits), "wait"),
-            counted(self.dead_letters, "dead letter"),
+            pluralise(len(self.actors), "actor"),
+            pluralise(len(self.waits), "wait"),
+            pluralise(self.dead_letters, "dead letter"),
         ]
         lines = [f"{self.system}: {', '.join(counts)}"]
         lines += [f"  {actor}" for actor in self.actors]
         lines += [f"  {peer}" for peer in self.peers]
         lines += [f"  {wait}" for wait in self.waits]
-        lines += [f"  {stone}" for stone in told(self.dead, self.at_s)]
+        lines += [f"  {stone}" for stone in describe_dead(self.dead, self.at_s)]
         return "\n".join([*lines, f"  asks: {self.asks}"])
 
 
@@ -162,7 +162,7 @@ _STOPPED = 8
 """Of those that were asked to stop, how many of the last a text names."""
 
 
-def told(dead: Sequence[Tombstone], now: float) -> list[str]:
+def describe_dead(dead: Sequence[Tombstone], now: float) -> list[str]:
     """Returns a line for each of the dead that failed, and for the last of those that were asked to stop."""
     skipped = left_out = max(0, sum(not stone.error for stone in dead) - _STOPPED)
     lines = []
@@ -170,7 +170,7 @@ def told(dead: Sequence[Tombstone], now: float) -> list[str]:
         if skipped and not stone.error:
             skipped -= 1
             continue
-        lines.append(f"{stone.name}: {stone.told(now)}")
+        lines.append(f"{stone.name}: {stone.describe(now)}")
     if left_out:
         lines.append(f"and {left_out} that were stopped before the last {_STOPPED} of these")
     return lines
@@ -180,7 +180,9 @@ def take(system: DumpedSystem) -> Dump:
     """Returns the state of `system`; changes nothing."""
     cells = tuple(system.actors.values())
     now = system.clock.now()
-    asks = [_wait(edge, now) for edge in system.wheel.entries() if isinstance(edge, Ask) and not edge.void]
+    asks = [
+        _wait(edge, now) for edge in system.timer_wheel.entries() if isinstance(edge, Ask) and not edge.void
+    ]
     rooms = [
         _wait(edge, now)
         for cell in cells
@@ -225,10 +227,10 @@ def _actor(cell: Cell) -> ActorEntry:
 
 
 def _wait(edge: Any, now: float, kind: str = "room") -> WaitEntry:
-    waiter = edge.sender if isinstance(edge, Parked) else edge.waiter
+    waiter = edge.sender if isinstance(edge, WaitingMessage) else edge.waiter
     if type(waiter) is tuple:
         waiter = waiter[0]
-    if waiter is None and isinstance(edge, Ask) and isinstance(edge.future, Holding):
+    if waiter is None and isinstance(edge, Ask) and isinstance(edge.future, HoldingReplySink):
         waiter = edge.future
     name = OUTSIDE if waiter is None else getattr(waiter, "name", type(waiter).__name__)
     return WaitEntry(

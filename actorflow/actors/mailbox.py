@@ -23,7 +23,7 @@ LEAST_OVERDRAFT = 16
 """Messages that even a mailbox of capacity 1 may take over its limit to open a ring."""
 
 
-class Entry(Protocol):
+class MailboxEntry(Protocol):
     """A message that waits for room."""
 
     nbytes: int
@@ -142,7 +142,7 @@ class Mailbox:
             raise ValueError(message)
         self.control: deque[Any] = deque()
         self.data: deque[Any] = deque()
-        self.waiters: OrderedDict[Entry, None] = OrderedDict()
+        self.waiters: OrderedDict[MailboxEntry, None] = OrderedDict()
         self.max_messages = max_messages
         self.max_bytes = max_bytes
         self.bytes = 0
@@ -176,12 +176,12 @@ class Mailbox:
         self.data.append(entry)
         self._remark()
 
-    def wait(self, entry: Entry) -> None:
+    def wait(self, entry: MailboxEntry) -> None:
         """Stands `entry` at the end of the line."""
         self.waiters[entry] = None
         self.mark = 0
 
-    def withdraw(self, entry: Entry) -> bool:
+    def withdraw(self, entry: MailboxEntry) -> bool:
         """Takes `entry` out of the line; false when it is not in it any more."""
         if entry not in self.waiters:
             return False
@@ -211,7 +211,7 @@ class Mailbox:
                 entry.enter()
         self._remark()
 
-    def force(self, entry: Entry) -> None:
+    def force(self, entry: MailboxEntry) -> None:
         """Lets `entry` in over the limit, past those before it who find no room, to open a ring.
 
         Whoever stood only behind a void entry enters first: `entry` passes nobody who fits.

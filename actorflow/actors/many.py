@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from actorflow.actors.address import Address, deadline
 from actorflow.actors.ref import DONE, Proxy, Ref
-from actorflow.actors.remote import RemoteRef
-from actorflow.actors.roll import Roll
+from actorflow.actors.remote.presence import PresenceQuestion
+from actorflow.actors.remote.ref import RemoteRef
 from actorflow.actors.tombstones import REASON, reason_of
 from actorflow.errors import (
     ActorDied,
@@ -24,9 +24,9 @@ from actorflow.errors import (
     DeadlinePassed,
     Incomplete,
     WireError,
-    counted,
-    cut,
-    shown,
+    pluralise,
+    shorten,
+    show_value,
 )
 
 _LIMIT_S = 5.0
@@ -59,7 +59,9 @@ class _Outcome:
             raise Incomplete(str(self), hint=f".{self._verb} has those that took part, .failed the others")
 
     def _no(self, what: str) -> NoReturn:
-        message = f"{what} what came of a message to {counted(len(self.refs), 'actor')}: some may have failed"
+        message = (
+            f"{what} what came of a message to {pluralise(len(self.refs), 'actor')}: some may have failed"
+        )
         hint = f".all() of all or an error, .{self._verb} of those that took part, .failed of the others"
         text = f"{message}\n  try:   {hint}"
         raise TypeError(text)
@@ -74,14 +76,14 @@ class _Outcome:
         self._no("nobody tests")
 
     def __str__(self) -> str:
-        head = f"{len(self._good)} of {counted(len(self.refs), 'actor')} {self._verb} {self._kind}"
+        head = f"{len(self._good)} of {pluralise(len(self.refs), 'actor')} {self._verb} {self._kind}"
         lines = [
             f"'{ref.name}': {type(error).__name__}: {reason_of(error)}"
             for ref, error in list(self.failed.items())[:_NAMED]
         ]
         if len(self.failed) > _NAMED:
             lines.append(f"and {len(self.failed) - _NAMED} more")
-        return "\n    ".join([cut(head, REASON), *lines])
+        return "\n    ".join([shorten(head, REASON), *lines])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -117,7 +119,7 @@ class Answers(_Outcome):
         """Returns the answer of one; raises its error where there is none."""
         error = self.failed.get(ref)
         if error is not None:
-            raise error.again()
+            raise error.copy()
         return self._good[ref]
 
 
@@ -172,11 +174,11 @@ async def ask_all(refs: Iterable[Ref], message: Any, deadline_s: float | None = 
         for ref, error in answers.failed.items():
             print(ref.name, "does not answer:", error)
     """
-    whom = _checked(refs, asking=True)
+    whom = _check_refs(refs, asking=True)
     if deadline_s is not None:
         deadline_s = deadline(deadline_s)
     ends = await _together(_end(ref.ask(message, deadline_s)) for ref in whom)
-    return Answers(whom, type(message).__name__, *_parted(whom, ends))
+    return Answers(whom, type(message).__name__, *_split(whom, ends))
 
 
 async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None = None) -> Told:
@@ -200,7 +202,7 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         ValueError: nobody could wait for the deadline.
         WrongLoop: in another thread or event loop than that of the actors; likewise.
     """
-    whom = _checked(refs, asking=False)
+    whom = _check_refs(refs, asking=False)
     limits = {ref: _limit_s(ref, deadline_s) for ref in whom}
     ends: dict[Ref, _Failed | None] = {}
     waiting: list[Coroutine[Any, Any, None]] = []
@@ -215,7 +217,7 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
             ends[ref] = _Failed(DeadlinePassed(_late(ref, message, limits[ref])))
 
     async def handed_over(ref: Proxy) -> None:
-        error = await _end(ref.told(message, deadline_s))
+        error = await _end(ref.tell_error(message, deadline_s))
         ends[ref] = _Failed(error) if isinstance(error, ActorflowError) else error
 
     for ref in whom:
@@ -234,8 +236,8 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         if isinstance(ref, RemoteRef):
             there.setdefault(ref.peer, []).append(ref)
     await _together(waiting)
-    await _together(_called(peers, message, limits[peers[0]], ends) for peers in there.values())
-    return Told(whom, type(message).__name__, *_parted(whom, [ends[ref] for ref in whom]))
+    await _together(_note_dead(peers, message, limits[peers[0]], ends) for peers in there.values())
+    return Told(whom, type(message).__name__, *_split(whom, [ends[ref] for ref in whom]))
 
 
 class _Failed:
@@ -263,13 +265,13 @@ async def _together(each: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     return [task.result() for task in tasks]  # an answer may be an exception, so `gather` tells too little
 
 
-def _parted(refs: Sequence[Ref], ends: Sequence[Any]) -> tuple[dict[Ref, Any], dict[Ref, ActorflowError]]:
+def _split(refs: Sequence[Ref], ends: Sequence[Any]) -> tuple[dict[Ref, Any], dict[Ref, ActorflowError]]:
     pairs = list(zip(refs, ends, strict=True))
     good = {ref: end for ref, end in pairs if not isinstance(end, _Failed)}
     return good, {ref: end.error for ref, end in pairs if isinstance(end, _Failed)}
 
 
-def _checked(refs: Iterable[Ref], *, asking: bool) -> list[Ref]:
+def _check_refs(refs: Iterable[Ref], *, asking: bool) -> list[Ref]:
     """Returns refs as a list, of which each is one and there once, and may be used here."""
     if isinstance(refs, Ref):
         message = f"many actors are given as a list of their refs, got the one of '{refs.name}'"
@@ -291,13 +293,13 @@ def _check_ref(given: Any, *, asking: bool) -> None:
     """Raises ConfigError for what is no ref, and for one of whose messages nobody hears."""
     if isinstance(given, Ref):
         return
-    simulated = hasattr(given, "ask") and hasattr(given, "name")  # of a host; see `sim.hosts`
+    simulated = hasattr(given, "ask") and hasattr(given, "name")  # of a host; see `sim.world.host`
     if simulated and asking:
         return
     if simulated:
         message = f"whether '{given.name}' has a message nobody hears: a simulated network may lose it"
         raise ConfigError(message, hint="ask: af.ask_all")
-    message = f"many actors are told or asked by their refs, got {type(given).__name__} {shown(given)}"
+    message = f"many actors are told or asked by their refs, got {type(given).__name__} {show_value(given)}"
     raise ConfigError(message, hint="what spawn returned, or cluster.ref('worker0/echo')")
 
 
@@ -309,14 +311,14 @@ def _limit_s(ref: Ref, deadline_s: float | None) -> float:
 
 def _dead(ref: Ref, message: Any) -> _Failed | None:
     """Returns why an actor of this process has not got the message; None if it has, or lives elsewhere."""
-    return _Failed(ref.died(message)) if isinstance(ref, Address) and ref.closed else None
+    return _Failed(ref.death_error(message)) if isinstance(ref, Address) and ref.closed else None
 
 
 def _late(ref: Any, message: Any, limit_s: float) -> str:
     return f"'{ref.name}' had no room for {type(message).__name__} within {limit_s:g} s: {ref.obstacle()}"
 
 
-async def _called(
+async def _note_dead(
     refs: Sequence[RemoteRef], message: Any, limit_s: float, ends: dict[Ref, _Failed | None]
 ) -> None:
     """Notes which actors of one other process are dead, by what that says."""
@@ -324,7 +326,9 @@ async def _called(
     if not asked:
         return
     process = RemoteRef(asked[0].peer, "")
-    said = await _end(process.ask(Roll(tuple(ref.actor for ref in asked), type(message).__name__), limit_s))
+    said = await _end(
+        process.ask(PresenceQuestion(tuple(ref.actor for ref in asked), type(message).__name__), limit_s)
+    )
     if not isinstance(said, _Failed) and not (type(said) is list and len(said) == len(asked)):
         said = _Failed(WireError(f"no list of actors, got {type(said).__name__}"))
     for number, ref in enumerate(asked):
@@ -332,6 +336,6 @@ async def _called(
             error = said[number]
             ends[ref] = None if error is None else _Failed(error)
         elif isinstance(said.error, ActorDied):  # the process is lost
-            ends[ref] = _Failed(ref.died(message))
+            ends[ref] = _Failed(ref.death_error(message))
         else:
             ends[ref] = said

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from actorflow.actors.ref import Sender
 
 if TYPE_CHECKING:
-    from actorflow.actors.carrier import Handling
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.task_carrier import Handling
     from actorflow.errors import ActorDied
 
 
@@ -47,7 +47,7 @@ class Target(Protocol):
         """Tells whoever waits for an answer to `message`; without any it becomes a dead letter."""
         ...
 
-    def died(self, message: Any) -> ActorDied:
+    def death_error(self, message: Any) -> ActorDied:
         """Returns what the asker of `message` hears."""
         ...
 
@@ -56,7 +56,7 @@ class Target(Protocol):
         ...
 
 
-class Parked:
+class WaitingMessage:
     """A message of a sender that cannot suspend. Accepted: it enters, or its target dies."""
 
     __slots__ = ("message", "nbytes", "sender", "since", "target")
@@ -95,11 +95,11 @@ class OutboxOwner(Sender, Protocol):
     """An actor that takes no data while messages of its own have not left."""
 
     name: str
-    outbox: dict[Outgoing, None]
+    outbox: dict[OutboxMessage, None]
     attention: bool
 
 
-class Outgoing(Parked):
+class OutboxMessage(WaitingMessage):
     """A message in the outbox of an actor, which takes no data until it has left."""
 
     __slots__ = ("waiter",)
@@ -121,7 +121,7 @@ class Outgoing(Parked):
         super().refuse()
 
 
-class Place:
+class AwaitedTell:
     """A task that awaits a tell.
 
     Room is held for it and the message enters when the task runs again; so a cancellation, even

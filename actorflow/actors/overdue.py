@@ -15,7 +15,7 @@ from actorflow.actors.turns import Hook
 from actorflow.errors import ActorError, Where
 
 if TYPE_CHECKING:
-    from actorflow.actors.carrier import Carrier
+    from actorflow.actors.task_carrier import TaskCarrier
     from actorflow.actors.turns import Turns
 
 log = logging.getLogger("actorflow.actors")
@@ -39,7 +39,7 @@ class Overdue:
 
     def _arm(self) -> None:
         system = self._actor.system
-        self._timer = system.wheel.after(min(system.deadline_s, self._until - system.now()), self._look)
+        self._timer = system.timer_wheel.after(min(system.deadline_s, self._until - system.now()), self._look)
 
     def _look(self) -> None:
         actor = self._actor
@@ -65,7 +65,7 @@ class Overdue:
         self._arm()
 
 
-def _abandon(actor: Turns, carrier: Carrier, took_s: float) -> None:
+def _abandon(actor: Turns, carrier: TaskCarrier, took_s: float) -> None:
     job, where = carrier.job, carrier.where()
     whose = f"its {job.value}" if isinstance(job, Hook) else "its handler"
     stop_s = actor.system.stop_s

@@ -105,7 +105,7 @@ class Proxy(Ref):
     __slots__ = ()
 
     @abstractmethod
-    async def told(self, message: Any, limit_s: float | None) -> ActorflowError | None:
+    async def tell_error(self, message: Any, limit_s: float | None) -> ActorflowError | None:
         """Tells `message` and returns why it has not arrived; None when it has.
 
         Args:

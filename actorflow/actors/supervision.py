@@ -28,7 +28,7 @@ class Directive(Enum):
     ESCALATE = auto()
 
 
-class Kind(Enum):
+class Scope(Enum):
     """Whom a restart or a stop concerns."""
 
     ONE_FOR_ONE = auto()
@@ -67,7 +67,7 @@ class Strategy:
         backoff: How long a restart waits.
     """
 
-    kind: Kind = Kind.ONE_FOR_ONE
+    kind: Scope = Scope.ONE_FOR_ONE
     on: Mapping[type[BaseException], Directive] = field(default_factory=dict)
     otherwise: Directive = Directive.RESTART
     max_restarts: int = 3
@@ -154,7 +154,7 @@ def failed(
         return state, Resume()
     if directive is Directive.ESCALATE:
         return state, Escalate()
-    concerned = _concerned(state.names, strategy.kind, name)
+    concerned = _affected(state.names, strategy.kind, name)
     if directive is Directive.STOP:
         return state, Stop(concerned[::-1])
     recent = tuple(at for at in state.restarts if at > now - strategy.window_s)
@@ -166,9 +166,9 @@ def failed(
     )
 
 
-def _concerned(names: tuple[str, ...], kind: Kind, name: str) -> tuple[str, ...]:
-    if kind is Kind.ALL_FOR_ONE:
+def _affected(names: tuple[str, ...], kind: Scope, name: str) -> tuple[str, ...]:
+    if kind is Scope.ALL_FOR_ONE:
         return names
-    if kind is Kind.REST_FOR_ONE:
+    if kind is Scope.REST_FOR_ONE:
         return names[names.index(name) :]
     return (name,)

@@ -17,8 +17,8 @@ from actorflow.errors import ActorError
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
     from actorflow.actors.ref import Ref
-    from actorflow.actors.wheel import Timer, Wheel
-    from actorflow.clock import Clock, Entropy
+    from actorflow.actors.timer_wheel import Timer, TimerWheel
+    from actorflow.runtime.clock import Clock, Entropy
 
 log = logging.getLogger("actorflow.actors")
 
@@ -70,7 +70,7 @@ class SupervisorSystem(Protocol):
 
     clock: Clock
     entropy: Entropy
-    wheel: Wheel
+    timer_wheel: TimerWheel
 
     def spawn_under(
         self,
@@ -242,7 +242,7 @@ class Supervisor:
 
     def _begin_when_ready(self, turn: _Round) -> None:
         if turn.names and not turn.pending and turn.timer is None:
-            turn.timer = self.system.wheel.after(turn.after_s, lambda: self._begin(turn))
+            turn.timer = self.system.timer_wheel.after(turn.after_s, lambda: self._begin(turn))
 
     def _begin(self, turn: _Round) -> None:
         mine = [name for name in turn.names if self._rounds.get(name) is turn]

@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from actorflow import dump_on_signal, setting
 from actorflow.actors import dump
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
 from actorflow.actors.cell import Cell
-from actorflow.actors.dispatch import Dispatch, Pick
-from actorflow.actors.inline import Inline
-from actorflow.actors.letters import DeadLetters
+from actorflow.actors.dead_letters import DeadLetters
 from actorflow.actors.mailbox import Sizes
+from actorflow.actors.scheduling.dispatch import Dispatch, Pick
+from actorflow.actors.scheduling.inline import Inline
 from actorflow.actors.supervisor import Child, Supervisor
+from actorflow.actors.timer_wheel import TimerWheel
 from actorflow.actors.tombstones import Tombstone, Tombstones
-from actorflow.actors.wheel import Wheel
-from actorflow.clock import Clock, Entropy
 from actorflow.errors import ActorDied, ActorError, InternalError
-from actorflow.setting import SETTING, Seat
+from actorflow.runtime import dump_on_signal, environment
+from actorflow.runtime.clock import Clock, Entropy
+from actorflow.runtime.environment import ENVIRONMENT, SchedulerSlot
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
     from actorflow.actors.ref import Ref, Watcher
     from actorflow.actors.supervision import Strategy
-    from actorflow.trace import Instrument
+    from actorflow.runtime.instrument import Instrument
 
 log = logging.getLogger("actorflow.actors")
 
@@ -45,7 +45,7 @@ INLINE_ASKS = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class SystemStats:
     """Counts since the system started; `open_asks` and `actors` are of now.
 
     Attributes:
@@ -118,7 +118,7 @@ class ActorSystem:
     loop: AbstractEventLoop
     dispatch: Dispatch
     inline: Inline
-    wheel: Wheel
+    timer_wheel: TimerWheel
 
     def __init__(
         self,
@@ -288,14 +288,14 @@ class ActorSystem:
         del self.actors[cell.name]
         cell.tombstone = self.tombstones.add(cell.name, self.now(), cell.reason, cell.incarnation)
 
-    def buried(self, task: Task[None]) -> None:
+    def after_task(self, task: Task[None]) -> None:
         """The task of an actor has ended."""
         self.tasks.discard(task)
         self._stir()
 
     # -- looking in ---------------------------------------------------------------------------------
 
-    def stats(self) -> Stats:
+    def stats(self) -> SystemStats:
         """Returns the counts.
 
         Raises:
@@ -303,7 +303,7 @@ class ActorSystem:
         """
         self._check_entered()
         asks = self.accounts
-        return Stats(
+        return SystemStats(
             actors=len(self.actors),
             spawned=self._spawned,
             turns=self.dispatch.turns,
@@ -367,11 +367,11 @@ class ActorSystem:
             message = f"'{self.name}' was entered before: make a new ActorSystem"
             raise ActorError(message)
         self.loop = asyncio.get_running_loop()
-        self.clock = setting.clock() if self._clock is None else self._clock
+        self.clock = environment.clock() if self._clock is None else self._clock
         self.now = self.clock.now
-        self.entropy = setting.entropy() if self._entropy is None else self._entropy
-        here = SETTING.get()
-        seat: Seat | None = None if here is None or self._pick is not None else here.seat(self)
+        self.entropy = environment.entropy() if self._entropy is None else self._entropy
+        here = ENVIRONMENT.get()
+        seat: SchedulerSlot | None = None if here is None or self._pick is not None else here.slot(self)
         pick = self._pick if seat is None else seat.pick
         self.dispatch = Dispatch(
             self.loop,
@@ -388,12 +388,12 @@ class ActorSystem:
         limit = INLINE_ASKS if plain and not self.loop.get_debug() else 0
         self.inline = self.dispatch.inline = Inline(self.now, self._budget_s, self.dispatch.contexts, limit)
         self.accounts.inline = self.inline
-        self.wheel = Wheel(self.loop, self.clock, self.dispatch.contexts.fresh())
+        self.timer_wheel = TimerWheel(self.loop, self.clock, self.dispatch.contexts.fresh())
         self.create_future = self.loop.create_future
         self._body = asyncio.current_task()
         self._open = True
         if here is None:
-            dump_on_signal.opened(self)
+            dump_on_signal.register(self)
         return self
 
     async def __aexit__(
@@ -403,9 +403,9 @@ class ActorSystem:
         self._open = False
         self.leaving = True
         if kind is not None and not issubclass(kind, Exception):  # Ctrl-C: somebody wants it to end
-            self.wheel.after(dump_on_signal.LONG_S, self._tell_who_is_left)
+            self.timer_wheel.after(dump_on_signal.LONG_S, self._report_remaining)
         await self._end_all()
-        dump_on_signal.closed(self)
+        dump_on_signal.unregister(self)
         ours = self._body_cancelled and self._body is not None and self._body.uncancel() == 0
         if ours and isinstance(error, CancelledError):
             error = None
@@ -468,7 +468,7 @@ class ActorSystem:
                 await tick()
             except CancelledError as error:
                 self._interrupt = error
-        self.wheel.close()
+        self.timer_wheel.close()
         self.leaving = False
         self.dispatch.affinity.ended = True
 
@@ -478,7 +478,7 @@ class ActorSystem:
             await self._stirred
         except CancelledError as error:
             self._interrupt = error
-            self._tell_who_is_left()
+            self._report_remaining()
 
     def hurry(self) -> None:
         """Stops all at once that still wait for their turn to be stopped, since one has been abandoned."""
@@ -486,7 +486,7 @@ class ActorSystem:
             for child in reversed(tuple(self._children.values())):
                 child.end(None, restart=False)
 
-    def _tell_who_is_left(self) -> None:
+    def _report_remaining(self) -> None:
         """Says for whom leaving waits, where somebody loses patience."""
         left = [f"'{cell.name}': {cell.obstacle()}" for cell in self.actors.values() if cell.busy]
         if left:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from actorflow.actors import wheel
-from actorflow.actors.mailbox import Entry, Sized
-from actorflow.actors.outbox import Parked, Target
+from actorflow.actors import timer_wheel
+from actorflow.actors.mailbox import MailboxEntry, Sized
+from actorflow.actors.outbox import Target, WaitingMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class TimedActor(Target, Protocol):
         """Puts a message that has waited into the mailbox."""
         ...
 
-    def ring(self, timer: ActorTimer) -> Waiting | None:
+    def ring(self, timer: ActorTimer) -> WaitingTimer | None:
         """Puts what a timer brings into the mailbox, or into the line, and returns its place there."""
         ...
 
 
-class ActorTimer(wheel.Timer):
+class ActorTimer(timer_wheel.Timer):
     """One timer of an actor; see `Actor.after`.
 
     INVARIANT: it is in `timers` of its actor exactly as long as it may still be delivered.
@@ -87,7 +87,7 @@ class ActorTimer(wheel.Timer):
     def __init__(self, cell: TimedActor, message: Any) -> None:
         super().__init__(self._ring)
         self._cell = cell
-        self._entry: Entry | None = None
+        self._entry: MailboxEntry | None = None
         self.message = message
 
     @property
@@ -119,7 +119,7 @@ class ActorTimer(wheel.Timer):
             self._entry = entry
 
 
-class Waiting(Parked):
+class WaitingTimer(WaitingMessage):
     """What a timer brings, in the line before a mailbox that is full."""
 
     __slots__ = ("_cell", "_timer")

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from actorflow.errors import ActorDied, HandlerError, Where, cut, said
-from actorflow.transport.registry import travels
+from actorflow.errors import ActorDied, HandlerError, Where, describe, shorten
+from actorflow.transport.codec.registry import travels
 
 KEPT = 64
 """How many of the actors that failed are remembered, and as many of those that were asked to stop."""
@@ -46,14 +46,14 @@ class Tombstone:
         """Says how long ago it died."""
         return ago(now - self.at_s)
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """Says what became of the actor, without its name."""
         life = f" in incarnation {self.incarnation}" if self.incarnation > 1 else ""
         if not self.error:
             return f"was stopped{life} {self.ago(now)}"
         return f"died{life} {self.ago(now)}: {self.reason}"
 
-    def asked(self, name: str, kind: str, now: float) -> ActorDied:
+    def ask_error(self, name: str, kind: str, now: float) -> ActorDied:
         """Returns what somebody hears who asks the dead.
 
         Args:
@@ -65,14 +65,14 @@ class Tombstone:
             return ActorDied(f"'{name}' was stopped before it answered {kind} ({self.ago(now)})")
         return ActorDied(f"'{name}' died before it answered {kind}: {self.reason} ({self.ago(now)})")
 
-    def watched(self, now: float) -> ActorDied | None:
+    def watch_error(self, now: float) -> ActorDied | None:
         """Returns the reason that somebody hears who watches the dead; None when it was asked to stop."""
         if not self.error:
             return None
-        return ActorDied(f"'{self.name}' {self.told(now)}", where=Where(actor=self.name))
+        return ActorDied(f"'{self.name}' {self.describe(now)}", where=Where(actor=self.name))
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.told(self.at_s)}"
+        return f"{self.name}: {self.describe(self.at_s)}"
 
 
 def ago(seconds: float) -> str:
@@ -82,15 +82,15 @@ def ago(seconds: float) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Returns what an error says, in one line of at most `REASON` characters."""
-    line = next((line for line in said(error, typed=False).splitlines() if line.strip()), None)
-    return cut(type(error).__name__ if line is None else line, REASON)
+    line = next((line for line in describe(error, typed=False).splitlines() if line.strip()), None)
+    return shorten(type(error).__name__ if line is None else line, REASON)
 
 
 def kind_of(error: BaseException) -> str:
     """Returns the type of what a handler raised, or of the error itself."""
     cause = error.__cause__
     kind = type(cause if isinstance(error, HandlerError) and cause is not None else error)
-    return cut(kind.__name__, REASON)
+    return shorten(kind.__name__, REASON)
 
 
 def because(reason: BaseException | None) -> str:
@@ -98,7 +98,7 @@ def because(reason: BaseException | None) -> str:
     return "" if reason is None else f": {reason_of(reason)}"
 
 
-def ended(what: str, before: str, reason: BaseException | None) -> ActorDied:
+def ending_error(what: str, before: str, reason: BaseException | None) -> ActorDied:
     """Returns what those hear who still wait for an actor that ends.
 
     Args:
@@ -125,7 +125,7 @@ def absent(where: str, actor: str, there: Iterable[str], dead: Tombstones, now: 
     """
     stone = dead.find(actor)
     if stone is not None:
-        return f"actor '{actor}' of {where} {stone.told(now)}"
+        return f"actor '{actor}' of {where} {stone.describe(now)}"
     names = sorted(there)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{where} has no actor '{actor}'; it has {', '.join(names[:_NAMED]) or 'none'}{more}"

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.address import Address
 from actorflow.actors.ask import Ask
-from actorflow.actors.carrier import Carrier
-from actorflow.actors.mailbox import Entry, Sized
+from actorflow.actors.mailbox import MailboxEntry, Sized
+from actorflow.actors.task_carrier import TaskCarrier
 
 if TYPE_CHECKING:
-    from actorflow.actors.carrier import Handling
-    from actorflow.actors.dispatch import Always
+    from actorflow.actors.scheduling.dispatch import Always
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.task_carrier import Handling
 
 
-class Phase(Enum):
+class ActorPhase(Enum):
     """Where an actor is in its life."""
 
     NEW = auto()  # on_start has not ended
@@ -68,12 +68,12 @@ class Turns(Address):
 
     def __init__(self, system: ActorSystem, name: str, max_messages: int, max_bytes: int) -> None:
         super().__init__(system, name, system.dispatch.always, max_messages, max_bytes)
-        self.busy: dict[Carrier, None] = {}
+        self.busy: dict[TaskCarrier, None] = {}
         self.cancellable = False
-        self.carriers: list[Carrier] = []
+        self.carriers: list[TaskCarrier] = []
         self.job: Any = None
         self.number = 0
-        self.phase = Phase.WAITING
+        self.phase = ActorPhase.WAITING
         self.reentrant = False
         self.runs: dict[Handling, Any] = {}
         self.suspended_at = 0.0
@@ -93,7 +93,7 @@ class Turns(Address):
         """Hears that a handler or hook raised."""
 
     @abstractmethod
-    def suspended_at_the_end(self) -> None:
+    def suspend_at_end(self) -> None:
         """Hears that a handler or hook is suspended while this incarnation ends."""
 
     @abstractmethod
@@ -199,7 +199,7 @@ class Turns(Address):
 
     def _attend(self, turn: Always) -> bool:
         """Does what comes before data; false when no data may be taken now."""
-        if self.phase is not Phase.LIVE:
+        if self.phase is not ActorPhase.LIVE:
             if next(turn.quota, None) is None:
                 self._stand_first(turn)
                 return False
@@ -209,7 +209,7 @@ class Turns(Address):
                 self.rest()
                 return False
         further = False
-        while self.control and self.phase is Phase.LIVE and (self.reentrant or not self.busy):
+        while self.control and self.phase is ActorPhase.LIVE and (self.reentrant or not self.busy):
             if next(turn.quota, None) is None:
                 self.push() if further else self._stand_first(turn)
                 return False
@@ -219,7 +219,7 @@ class Turns(Address):
                 self.push()
                 return False
             further = True
-        if self.phase is not Phase.LIVE or self.outbox or (self.busy and not self.roomy()):
+        if self.phase is not ActorPhase.LIVE or self.outbox or (self.busy and not self.roomy()):
             return False
         self.attention = False
         return True
@@ -248,9 +248,9 @@ class Turns(Address):
     def _drive(self, coroutine: Coroutine[Any, Any, Any], job: Any) -> bool:
         """Runs the first step of an async handler; false when no other data may be taken now."""
         carriers = self.carriers
-        carrier = self._carrier()
+        carrier = self._task_carrier()
         if self.reentrant:
-            run = self._open_run(job)
+            run = self._begin_handler(job)
         else:  # written out, as below: -3 % of an ask
             self.number += 1
             run = (self, self.number)
@@ -259,7 +259,7 @@ class Turns(Address):
             ended = carrier.begin(coroutine, job, run)
         except BaseException:
             self._spare(carrier)
-            self._close_run(run)
+            self._end_handler(run)
             raise
         if not ended:
             self._suspended(carrier, job)
@@ -270,7 +270,7 @@ class Turns(Address):
             carrier.close()
         result, carrier.result = carrier.result, None
         if self.reentrant or self.awaits:
-            self._close_run(run)
+            self._end_handler(run)
         else:
             self.number += 1
             self.job = None
@@ -292,15 +292,15 @@ class Turns(Address):
         elif inline.size > 1:
             system.dispatch.without_task(self._drive_question, coroutine, question)
         else:
-            system.dispatch.without_task(inline.timed, self._drive_question, coroutine, question)
+            system.dispatch.without_task(inline.run_handler, self._drive_question, coroutine, question)
 
     def _drive_question(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
         try:
             if question.waiter is None:
                 self._drive(coroutine, question)
             else:
-                carrier = self._carrier()
-                carrier.start(coroutine, question, self._open_run(question))
+                carrier = self._task_carrier()
+                carrier.start(coroutine, question, self._begin_handler(question))
                 self._suspended(carrier, question)
         except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
             self.failed(question, error)
@@ -311,41 +311,41 @@ class Turns(Address):
             if not self.busy or self.roomy():
                 self.rest()
 
-    def _spare(self, carrier: Carrier) -> None:
+    def _spare(self, carrier: TaskCarrier) -> None:
         """Keeps a carrier for the next handler, unless there is one or its context was changed."""
         if self.carriers or carrier.context != carrier.unchanged:
             carrier.close()
         else:
             self.carriers.append(carrier)
 
-    def _carrier(self) -> Carrier:
+    def _task_carrier(self) -> TaskCarrier:
         """Returns a carrier for one more run of a handler."""
         while self.carriers:
             carrier = self.carriers.pop()
             if not carrier.closing and not carrier.task.cancelling():  # `alive`, written out: -2 % of an ask
                 return carrier
-        return Carrier(self)
+        return TaskCarrier(self)
 
-    def _suspended(self, carrier: Carrier, job: Any) -> None:
+    def _suspended(self, carrier: TaskCarrier, job: Any) -> None:
         self.busy[carrier] = None
         self.suspended_at = self.system.now()
-        if self.phase is Phase.ENDING:
+        if self.phase is ActorPhase.ENDING:
             if job is not Hook.STOP:
                 carrier.cancel()
-            self.suspended_at_the_end()
+            self.suspend_at_end()
         elif self.cancellable and type(job) is Ask and job.ended:  # by what its own first step did
             carrier.call_off()
         if not self.roomy():
             self.attention = True
 
     def finished(
-        self, carrier: Carrier, run: Handling, job: Any, result: Any, error: BaseException | None
+        self, carrier: TaskCarrier, run: Handling, job: Any, result: Any, error: BaseException | None
     ) -> None:
         """Hears that a suspended handler has ended."""
         self.busy.pop(carrier, None)
         if carrier.alive:
             self._spare(carrier)
-        self._close_run(run)
+        self._end_handler(run)
         if error is None:
             self.done(job, result)
         elif carrier.called_off and isinstance(error, CancelledError):
@@ -356,7 +356,7 @@ class Turns(Address):
             self.crash(error, job)
         self.push()
 
-    def _open_run(self, job: Any) -> Handling:
+    def _begin_handler(self, job: Any) -> Handling:
         self.number += 1
         run = (self, self.number)
         if self.reentrant:
@@ -367,7 +367,7 @@ class Turns(Address):
             self.job = job
         return run
 
-    def _close_run(self, run: Handling) -> None:
+    def _end_handler(self, run: Handling) -> None:
         if self.reentrant:
             self.runs.pop(run, None)
         else:
@@ -376,7 +376,7 @@ class Turns(Address):
             if self.awaits:
                 self.awaits.clear()
 
-    def withdraw(self, entry: Entry) -> bool:
+    def withdraw(self, entry: MailboxEntry) -> bool:
         """Takes what nobody waits for out of the line, or cancels the handler that works on it."""
         if self.cancellable and type(entry) is Ask and entry.ended:
             for carrier in self.busy:

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 
-class Edge(Protocol):
+class WaitEdge(Protocol):
     """One wait of one actor for another."""
 
     @property
@@ -47,7 +47,7 @@ class Edge(Protocol):
         ...
 
 
-E = TypeVar("E", bound=Edge)
+E = TypeVar("E", bound=WaitEdge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def ring(edge: E, blockers: Blockers[E]) -> tuple[E, ...] | None:
         blockers: Says what an actor, or a run of a re-entrant one, waits for.
     """
     around = _reachable(edge.awaited, blockers)
-    stuck = _stuck(edge.waiter, around)
+    stuck = _find_stuck(edge.waiter, around)
     if edge.awaited not in stuck:
         return None
     came_by: dict[Hashable, tuple[Hashable, E | None]] = {edge.awaited: (edge.awaited, None)}
@@ -121,7 +121,7 @@ def _reachable(start: Hashable, blockers: Blockers[E]) -> dict[Hashable, Blocked
     return around
 
 
-def _stuck(waiter: Hashable, around: dict[Hashable, Blocked[E]]) -> set[Hashable]:
+def _find_stuck(waiter: Hashable, around: dict[Hashable, Blocked[E]]) -> set[Hashable]:
     """Returns those that cannot go on before `waiter` does, by letting go on whoever can."""
     stuck = {waiter, *around}
     moved = True
@@ -147,7 +147,7 @@ def _path(last: Hashable, start: Hashable, came_by: dict[Hashable, tuple[Hashabl
     return path[::-1]
 
 
-def verdict(closed: Sequence[E], overdraft: Callable[[Hashable], int]) -> Relieve[E] | Refuse:
+def judge_wait(closed: Sequence[E], overdraft: Callable[[Hashable], int]) -> Relieve[E] | Refuse:
     """Returns how to open a ring.
 
     Args:

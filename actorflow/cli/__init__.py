@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     try:
-        from actorflow import interrupt
+        from actorflow.runtime import sigint
 
-        with interrupt.kept():
+        with sigint.guard_sigint():
             from actorflow.cli import command
         code = command.run(argv)
     except KeyboardInterrupt:  # before the command was able to say where it stopped

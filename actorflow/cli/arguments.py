@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from actorflow.cli.own_policy import OwnPolicy, own
-from actorflow.cluster.link_text import settings
-from actorflow.coord.policy import Policy
+from actorflow.cluster.link_text import parse_settings
+from actorflow.coord.rules.policy import Policy
 from actorflow.errors import ConfigError
-from actorflow.transport.settings import LOCAL, Settings
+from actorflow.transport.rules.link_settings import LOCAL, LinkSettings
 
 if TYPE_CHECKING:
     from actorflow.cluster.delay import Delay
@@ -72,21 +72,21 @@ def policy(text: str) -> Policy | OwnPolicy:
     return _read(lambda said: own(said) or Policy.parse(said), text)
 
 
-def links(text: str) -> Settings:
+def links(text: str) -> LinkSettings:
     """Returns what links may hold and how long they wait."""
-    return _read(settings, text)
+    return _read(parse_settings, text)
 
 
-def delayed(text: str) -> Delay:
+def parse_delay(text: str) -> Delay:
     """Returns what holds workers up."""
     from actorflow.cluster.delay import delay  # with all of the simulator, which is slow to load
 
     return _read(delay, text)
 
 
-def local_links(text: str) -> Settings:
+def local_links(text: str) -> LinkSettings:
     """The same between processes of one machine, which notice sooner that one is gone."""
-    return _read(lambda said: settings(said, LOCAL), text)
+    return _read(lambda said: parse_settings(said, LOCAL), text)
 
 
 def _read(read: Callable[[str], T], text: str) -> T:

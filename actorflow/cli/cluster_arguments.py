@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
-from actorflow.cluster.link_text import silent_after, told
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.cli.arguments import links, natural, parse_delay, policy, positive, seconds
+from actorflow.cluster.link_text import format_settings, silent_after
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 
 
-def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links) -> None:
+def add_common(add: Callable[..., Any], links: Callable[[str], LinkSettings] = links) -> None:
     """Adds the arguments that all processes of a cluster share; `links` reads how links behave."""
     add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
     add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`; none: without")
@@ -37,12 +37,12 @@ def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links
     )
     add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
     add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
-    add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
+    add("--delay", type=parse_delay, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
 
 
-def links_of(args: argparse.Namespace) -> Settings:
+def links_of(args: argparse.Namespace) -> LinkSettings:
     """Returns what links may hold and how long they wait, as these arguments say."""
-    given: Settings = args.links
+    given: LinkSettings = args.links
     return given if args.silence_s is None else silent_after(args.silence_s, given)
 
 
@@ -63,7 +63,7 @@ def common(args: argparse.Namespace) -> list[str]:
     if args.keys is not None:
         said += ["--keys", args.keys]
     if (links := links_of(args)) != SETTINGS:
-        said += ["--links", told(links)]
+        said += ["--links", format_settings(links)]
     if args.delay is not None:
         said += ["--delay", args.delay]
     return [str(part) for part in said]

@@ -17,10 +17,10 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow import interrupt
 from actorflow.cli.exit_codes import UNREAD
-from actorflow.disk import is_full, lost, outlive
 from actorflow.errors import ActorflowError, ConfigError, ProgramError
+from actorflow.runtime import sigint
+from actorflow.runtime.disk import is_full, loss_of, outlive
 
 _EPILOG = """\
 A program file is a Python file that defines build(seed), which returns an af.Program; see
@@ -57,7 +57,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.command(args)
         sys.stdout.flush()
-        if (loss := lost("stdout")) is not None and args.command.__module__.endswith(_TOLD):
+        if (loss := loss_of("stdout")) is not None and args.command.__module__.endswith(_TOLD):
             print(f"standard output must be writable, got {loss.reason}", file=sys.stderr)
             return code or 1
     except OSError as error:
@@ -109,7 +109,7 @@ def _parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
     for name in (named,) if named in COMMANDS else COMMANDS:
-        with interrupt.kept():
+        with sigint.guard_sigint():
             command = import_module(f"actorflow.cli.{name}")
         command.add_to(commands)
     return parser

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actorflow.cli.display.text_table import columns
 from actorflow.cli.exit_codes import STOPPED
-from actorflow.cli.table import columns
-from actorflow.datasets import fetching, kept
+from actorflow.datasets import atomic_files, fetching
+from actorflow.datasets.catalogue import DATASETS, find_dataset
 from actorflow.datasets.dataset import Absent, Dataset, Tell
-from actorflow.datasets.places import CACHE, DATA, Places
-from actorflow.datasets.registry import DATASETS, named
+from actorflow.datasets.folders import CACHE, DATA, DatasetFolders
 from actorflow.errors import DatasetMissing
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    places = Places.of()
+    places = DatasetFolders.of()
     rows = [("name", "what", "from", "bytes", "in the cache")]
     for name, dataset in sorted(DATASETS.items()):
         rows.append((name, dataset.about, dataset.package, f"{dataset.size:,}", _state(dataset, places)))
@@ -55,16 +55,16 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _state(dataset: Dataset, places: Places) -> str:
+def _state(dataset: Dataset, places: DatasetFolders) -> str:
     try:
-        content = kept.read(places.kept / dataset.file)
+        content = atomic_files.read(places.kept / dataset.file)
     except Absent:
         return "no"
     return "damaged" if dataset.wrong(content) else "yes"
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    dataset = named(args.name)
+    dataset = find_dataset(args.name)
     try:
         with _progress() as tell:
             done = fetching.fetch(dataset, to=args.to, tell=tell)
@@ -77,7 +77,7 @@ def _fetch(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    dataset = named(args.name)
+    dataset = find_dataset(args.name)
     print(f"{dataset.name}: {dataset.about}\nfrom: {dataset.package}\nlicence: {dataset.licence}")
     try:
         with _progress() as tell:

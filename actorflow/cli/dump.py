@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from actorflow.cli.running import Found, Request, add_arguments, list_all
-from actorflow.cli.table import columns
-from actorflow.cluster.report import Look, Report
-from actorflow.cluster.survey import Survey, survey
-from actorflow.cluster.wait_graph import Edge, edges, rings
+from actorflow.cli.display.text_table import columns
+from actorflow.cli.running_cluster import ObservedCluster, Request, add_arguments, list_all
+from actorflow.cluster.inspect.poll_all import PollResult, poll_all
+from actorflow.cluster.inspect.reports import LookQuestion, ProcessReport
+from actorflow.cluster.inspect.wait_graph import ReportedWait, edges, rings
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -36,8 +36,8 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     """
     if args.list:
         return list_all()
-    found = Found(args, ask)
-    told = survey(found.places(), Look(), timeout_s=args.timeout_s)
+    found = ObservedCluster(args, ask)
+    told = poll_all(found.places(), LookQuestion(), timeout_s=args.timeout_s)
     if args.json:
         print(json.dumps(as_json(found.title, told), indent=2))
     else:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     return 0 if told.reports else 1
 
 
-def as_json(title: str, told: Survey) -> dict[str, Any]:
+def as_json(title: str, told: PollResult) -> dict[str, Any]:
     """Returns everything as plain data."""
     waits = edges(told.reports)
     return {
@@ -58,7 +58,7 @@ def as_json(title: str, told: Survey) -> dict[str, Any]:
     }
 
 
-def lines(title: str, told: Survey, *, every: bool = False) -> Iterator[str]:
+def lines(title: str, told: PollResult, *, every: bool = False) -> Iterator[str]:
     """Yields the report.
 
     Args:
@@ -80,7 +80,7 @@ def lines(title: str, told: Survey, *, every: bool = False) -> Iterator[str]:
         yield from _section("dead actors", dead)
     for name, report in sorted(told.reports.items()):
         if not report.loop.answers:
-            yield from _held(name, report)
+            yield from _describe_held(name, report)
     if told.silent:
         yield from _section(
             "no answer", [str(told.silent[name]) for name in told.names if name in told.silent]
@@ -93,7 +93,7 @@ def _section(title: str, entries: list[str]) -> Iterator[str]:
     yield from (f"  {entry}" for entry in entries or ["none"])
 
 
-def _processes(told: Survey) -> Iterator[str]:
+def _processes(told: PollResult) -> Iterator[str]:
     rows = [["process", "pid", "up", "loop", "mailbox", "in line", "does"]]
     for name in told.names:
         report = told.reports.get(name)
@@ -108,14 +108,14 @@ def _processes(told: Survey) -> Iterator[str]:
     return columns(rows)
 
 
-def _loop(report: Report) -> str:
+def _loop(report: ProcessReport) -> str:
     loop = report.loop
     if not loop.answers:
         return f"held up for {loop.late_s:.1f} s"
     return f"{1e3 * loop.late_s:.1f} ms late"
 
 
-def does(report: Report) -> Iterator[str]:
+def does(report: ProcessReport) -> Iterator[str]:
     """Says what a process has to do with the training run."""
     if report.run is not None:
         run = report.run
@@ -135,12 +135,12 @@ def does(report: Report) -> Iterator[str]:
         yield f"{doing}; {worker.computed} computed, {worker.accepted} used, {worker.missed} missed"
 
 
-def _wait(edge: Edge, told: Survey) -> str:
+def _wait(edge: ReportedWait, told: PollResult) -> str:
     silent = edge.awaited.partition("/")[0] in told.silent
     return f"{edge} [no answer from there]" if silent else str(edge)
 
 
-def _links(told: Survey) -> Iterator[str]:
+def _links(told: PollResult) -> Iterator[str]:
     """The links that are worth a word: not open, in contact, and empty."""
     for name in told.names:
         for link in told.reports[name].links if name in told.reports else ():
@@ -154,23 +154,23 @@ def _links(told: Survey) -> Iterator[str]:
             )
 
 
-def _actors(told: Survey, *, every: bool) -> Iterator[str]:
+def _actors(told: PollResult, *, every: bool) -> Iterator[str]:
     for name in told.names:
         for actor in told.reports[name].actors if name in told.reports else ():
             if every or actor.state != "idle" or actor.messages or actor.waiting:
                 yield f"{name}/{actor}"
 
 
-def _dead(told: Survey, *, every: bool) -> Iterator[str]:
+def _dead(told: PollResult, *, every: bool) -> Iterator[str]:
     for name in told.names:
         report = told.reports.get(name)
         if report is not None:
             for stone in report.dead:
                 if every or stone.error:
-                    yield f"{name}/{stone.name}: {stone.told(report.at_s)}"
+                    yield f"{name}/{stone.name}: {stone.describe(report.at_s)}"
 
 
-def _held(name: str, report: Report) -> Iterator[str]:
+def _describe_held(name: str, report: ProcessReport) -> Iterator[str]:
     loop = report.loop
     whose = f" in a turn of {loop.doing}" if loop.doing else ""
     yield from _section(f"the loop of {name} is held up for {loop.late_s:.1f} s{whose}", list(loop.stack))

@@ -12,15 +12,15 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actorflow.cli import dot
 from actorflow.cli.arguments import natural
-from actorflow.cli.table import Cut, columns, fitted
+from actorflow.cli.display import dot
+from actorflow.cli.display.text_table import ShortenableColumn, columns, fit_rows
 from actorflow.errors import ProgramError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.resource import ResourceDef, VariableDef
-from actorflow.program_file import ProgramFile
-from actorflow.spec import Spec
+from actorflow.training.program_file import ProgramFile
+from actorflow.values.spec import Spec
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -89,8 +89,8 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
     if graph.resources:
         yield ""
         states = [("state", "spec", "device", "defined at"), *map(_resource, graph.resources.values())]
-        cuts = [Cut(1, 24), Cut(0, 20, keep_end=True)]
-        yield from columns(fitted(_without_empty(states), width, cuts))
+        cuts = [ShortenableColumn(1, 24), ShortenableColumn(0, 20, keep_end=True)]
+        yield from columns(fit_rows(_without_empty(states), width, cuts))
     yield ""
     yield from _table(graph.nodes, width)
     for body in graph.bodies.values():
@@ -104,8 +104,8 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
 
 def _table(nodes: Sequence[Node], width: int | None) -> Iterator[str]:
     rows = [("#", "node", "spec", "inputs", "device", "defined at"), *map(_node, nodes)]
-    cuts = [Cut(3, 8), Cut(2, 24), Cut(1, 20, keep_end=True)]
-    yield from columns(fitted(_without_empty(rows), width, cuts))
+    cuts = [ShortenableColumn(3, 8), ShortenableColumn(2, 24), ShortenableColumn(1, 20, keep_end=True)]
+    yield from columns(fit_rows(_without_empty(rows), width, cuts))
 
 
 def _count(n: int, what: str) -> str:
@@ -118,7 +118,7 @@ def _size(spec: Spec) -> int:
 
 
 def _resource(resource: ResourceDef) -> tuple[str, ...]:
-    told = resource.told
+    told = resource.description
     if resource.shared_name is not None:
         where = f" in {resource.container}" if resource.container else ""
         told = f"{told}, shared as {resource.shared_name}{where}"

@@ -16,18 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actorflow import loop, program_name
 from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
-from actorflow.cli.starting import CHIEF, Starting, built
-from actorflow.errors import ActorflowError, ConfigError, counted
-from actorflow.launch.environment import unread
+from actorflow.cli.starting import CHIEF, Starting, has_built
+from actorflow.errors import ActorflowError, ConfigError, pluralise
+from actorflow.launch.environment_variables import unread
 from actorflow.launch.exits import Exit, ending, is_ours, worth_restart
 from actorflow.launch.inherited import FOLDER
+from actorflow.launch.process_supervisor import Event, Exited, GivenUp, ProcessSupervisor, Started
 from actorflow.launch.restarting import NEVER, Restarts
 from actorflow.launch.rundir import RunDirectory
-from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
 from actorflow.launch.task import Task
+from actorflow.runtime import event_loop, program_name
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     program = program_name.full(args.program)
     if args.logs is not None:
         _check_writable(args.logs)
-    return loop.run(_Launch(args, program).run())
+    return event_loop.run(_Launch(args, program).run())
 
 
 def _check_writable(folder: Path) -> None:
@@ -103,12 +103,12 @@ class _Launch:
         self._program = program
         self._quiet = not args.no_progress and sys.stdout.isatty()  # the chief draws there
         self._later: list[str] = []
-        self._lives: dict[str, int] = {}
+        self._incarnations: dict[str, int] = {}
         self._ends: dict[str, str] = {}  # for the chief, which may be waiting for one of them
         self._over: asyncio.Future[int]
         self._code = 0
         self._folder: RunDirectory
-        self._supervisor: Supervisor
+        self._supervisor: ProcessSupervisor
 
     async def run(self) -> int:
         """Returns the exit code."""
@@ -121,7 +121,7 @@ class _Launch:
             for number in numbers:
                 here.add_signal_handler(number, self._stop, number, main)
             try:
-                async with Supervisor(self._told) as self._supervisor:
+                async with ProcessSupervisor(self._hear) as self._supervisor:
                     self._start()
                     starting = Starting(
                         self._args.program, folder.path, self._args.ready_s, _print, self._cannot_begin
@@ -145,7 +145,7 @@ class _Launch:
         if unused:
             _print(
                 f"launch does not read {', '.join(unused)}: it starts a chief, {args.ps} ps and "
-                f"{counted(args.workers, 'worker')} of its own (--ps, --workers)"
+                f"{pluralise(args.workers, 'worker')} of its own (--ps, --workers)"
             )
         own = [name for name in unused if name.startswith("ACTORFLOW_")]  # as an address for all of them
         inherited = {name: value for name, value in os.environ.items() if name not in own}
@@ -198,21 +198,21 @@ class _Launch:
         self._code = 128 + number
         pid = self._supervisor.pids().get(CHIEF)
         if pid is None:
-            self._done(self._code)
+            self._end_of_chief(self._code)
             return
-        if number == signal.SIGINT and not built(self._folder.path):
+        if number == signal.SIGINT and not has_built(self._folder.path):
             _print("stopped by Ctrl-C before it began")
             number = signal.SIGTERM  # Python itself has a lot to say of the other, that early
         os.kill(pid, number)
         os.kill(pid, signal.SIGCONT)  # after which one that was stopped finds the other
-        asyncio.get_running_loop().call_later(_DRAIN_S, self._done, self._code)
+        asyncio.get_running_loop().call_later(_DRAIN_S, self._end_of_chief, self._code)
 
-    def _told(self, event: Event) -> None:
+    def _hear(self, event: Event) -> None:
         match event:
             case Started(name):
-                if name in self._lives:
-                    self._say(f"{name} is started again (life {self._lives[name] + 1})")
-                self._lives[name] = self._lives.get(name, 0) + 1
+                if name in self._incarnations:
+                    self._say(f"{name} is started again (life {self._incarnations[name] + 1})")
+                self._incarnations[name] = self._incarnations.get(name, 0) + 1
             case Exited(name, asked=False):
                 if event.returncode != Exit.USAGE and not worth_restart(event.returncode):
                     self._ends[name] = event.meaning
@@ -232,7 +232,7 @@ class _Launch:
             ours = is_ours(returncode)
             if not ours and not self._code:  # else it was too early, or too late, to end in peace
                 self._say(f"{name} {meaning}, and with it the run")
-            self._done(self._code or (returncode if ours else Exit.LOST))
+            self._end_of_chief(self._code or (returncode if ours else Exit.LOST))
         elif self._over.done() or self._code or returncode == 0:
             pass
         elif returncode == Exit.LOST:  # the chief says it better, if it is about to end as well
@@ -247,10 +247,10 @@ class _Launch:
         """Ends the run, unless the chief is about to: what is wrong with a program is said once, by it."""
         if self._over.done():
             return
-        if built(self._folder.path) or here.time() > until:
+        if has_built(self._folder.path) or here.time() > until:
             self._say(f"{name} {meaning}")
             self._show_log(name)
-            self._done(Exit.USAGE)
+            self._end_of_chief(Exit.USAGE)
         else:
             here.call_later(_LOOK_S, self._refused, name, meaning, until, here)
 
@@ -258,9 +258,9 @@ class _Launch:
         """Ends the run before it has begun."""
         if not self._over.done():
             _print(f"{type(why).__name__}: {why}")
-            self._done(Exit.LOST)
+            self._end_of_chief(Exit.LOST)
 
-    def _done(self, code: int) -> None:
+    def _end_of_chief(self, code: int) -> None:
         if not self._over.done():
             self._over.set_result(code)
 

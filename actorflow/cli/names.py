@@ -31,7 +31,7 @@ def plain(name: str) -> str:
     return name.partition("(")[0].strip().removeprefix("actorflow.").removeprefix("af.")
 
 
-def documented() -> dict[str, Any]:
+def find_documented() -> dict[str, Any]:
     """Returns all that users can call, by the name behind `af.`, classes as well."""
     found = {name: getattr(ops, name) for name in ops.__all__}
     found |= {name: getattr(public, name) for name in public.__all__}
@@ -42,7 +42,7 @@ def documented() -> dict[str, Any]:
 
 def lookup(name: str) -> tuple[str, Any] | None:
     """Returns a documented name and what it is: by its whole name, or the last part if that is one only."""
-    known = documented()
+    known = find_documented()
     if name in known:
         return name, known[name]
     ends = {known[n]: n for n in known if n.rpartition(".")[2] == name}

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from actorflow.cli import names, optable
-from actorflow.cli.table import columns
+from actorflow.cli import names
+from actorflow.cli.display import optable
+from actorflow.cli.display.text_table import columns
 from actorflow.errors import ProgramError
 from actorflow.graph import opdef
 
@@ -62,22 +63,22 @@ def run(args: argparse.Namespace) -> int:
         ProgramError: when there is no op or verb of that name; lists near ones.
     """
     if args.name is not None:
-        lines = explained(args.name)
+        lines = explain(args.name)
     elif args.markdown:
         lines = markdown()
     else:
-        lines = table() if args.table else listed()
+        lines = table() if args.table else list_ops()
     print("\n".join(lines))
     return 0
 
 
-def listed() -> Iterator[str]:
+def list_ops() -> Iterator[str]:
     """Yields a line for each op: its name and what it gives."""
     yield from columns([(row.op, row.summary) for row in optable.rows()])
     yield ""
     yield "verbs made of other ops:"
     yield ""
-    yield from columns([(name, optable.summary(verb)) for name, verb in optable.composed().items()])
+    yield from columns([(name, optable.summary(verb)) for name, verb in optable.find_composed().items()])
 
 
 def table() -> Iterator[str]:
@@ -88,32 +89,32 @@ def table() -> Iterator[str]:
     yield f"{len(found)} ops in {len({row.group for row in found})} groups"
 
 
-def explained(name: str) -> Iterator[str]:
+def explain(name: str) -> Iterator[str]:
     """Yields the docstring of an op, or of anything else that users call, and the facts of an op."""
     plain = names.plain(name)
     definition = opdef.table().get(plain)
     if definition is None:
-        yield from _explained_otherwise(plain)
+        yield from _explain_other(plain)
         return
     row = optable.row(definition)
     yield row.call
     yield ""
-    yield inspect.getdoc(optable.verb(definition)) or ""
+    yield inspect.getdoc(optable.api_function(definition)) or ""
     yield ""
     facts = zip(optable.HEADINGS[2:], row.cells[2:], strict=True)
     yield from columns([*facts, ("module", definition.constructor.__module__)])
 
 
-def _explained_otherwise(name: str) -> Iterator[str]:
+def _explain_other(name: str) -> Iterator[str]:
     """The text for what is no op; raises ProgramError when nothing has that name."""
     found = names.lookup(name)
     if found is None:
         raise _unknown(name)
     whole, value = found
-    yield optable.call(value) if whole in optable.composed() else f"af.{whole}{_arguments(value)}"
+    yield optable.call(value) if whole in optable.find_composed() else f"af.{whole}{_arguments(value)}"
     yield ""
     yield inspect.getdoc(value) or ""
-    if whole in optable.composed():
+    if whole in optable.find_composed():
         yield ""
         yield "made of other ops"
 
@@ -131,7 +132,7 @@ def _unknown(name: str) -> ProgramError:
     if name in names.ELSEWHERE:
         here = names.ELSEWHERE[name]
         return ProgramError(f"{message}; here it is af.{here}", hint=f"`actorflow ops {here}` explains it")
-    known = {*opdef.table(), *names.documented()}
+    known = {*opdef.table(), *names.find_documented()}
     near = get_close_matches(name, known, n=6, cutoff=0.6)
     if near:
         message += f"; near it are {', '.join(near)}"
@@ -154,7 +155,7 @@ def markdown() -> Iterator[str]:
         yield "|" + "---|" * (len(optable.HEADINGS) + 1)
         for row in rows:
             op, call, *rest = row.cells
-            yield f"| {op} | {_code(call)} | {' | '.join(rest)} | {_escaped(row.summary)} |"
+            yield f"| {op} | {_code(call)} | {' | '.join(rest)} | {_escape(row.summary)} |"
     yield ""
     yield "## Verbs made of other ops"
     yield ""
@@ -162,13 +163,13 @@ def markdown() -> Iterator[str]:
     yield ""
     yield "| call | gives |"
     yield "|---|---|"
-    for function in optable.composed().values():
-        yield f"| {_code(optable.call(function))} | {_escaped(optable.summary(function))} |"
+    for function in optable.find_composed().values():
+        yield f"| {_code(optable.call(function))} | {_escape(optable.summary(function))} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("|", "\\|")
 
 
 def _code(text: str) -> str:
-    return f"`{_escaped(text)}`"
+    return f"`{_escape(text)}`"

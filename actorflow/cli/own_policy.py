@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from actorflow import program_name
-from actorflow.coord.policy import Policy
-from actorflow.errors import ConfigError, ProgramError, said
+from actorflow.coord.rules.policy import Policy
+from actorflow.errors import ConfigError, ProgramError, describe
+from actorflow.runtime import program_name
 
 _WORDS = ("sync", "backup", "async", "stale")
 """What texts of policies begin with, in `Policy.parse`."""
@@ -51,7 +51,7 @@ class OwnPolicy:
         try:
             made = given() if callable(given) else given
         except Exception as error:
-            message = f"--policy {self} must make a policy without arguments, got {said(error)}"
+            message = f"--policy {self} must make a policy without arguments, got {describe(error)}"
             raise ConfigError(message, hint="name a function that makes it, or an instance") from error
         if not isinstance(made, Policy):
             message = f"--policy must name an af.Policy, and {self} is a {type(made).__name__}"
@@ -59,15 +59,15 @@ class OwnPolicy:
         return made
 
     def _module(self) -> ModuleType:
-        from actorflow import program_file  # with the graph, which a launcher does without
+        from actorflow.training import program_file  # with the graph, which a launcher does without
 
         if not program_name.is_file(self.where, self.name):
-            return program_file.imported(self.where)
+            return program_file.import_program(self.where)
         path = Path(self.where)
         there = sys.modules.get(f"{program_name.FILES}{path.stem}")
         if there is not None and Path(there.__file__ or "").resolve() == path:  # the program's
             return there
-        return program_file.imported(path)
+        return program_file.import_program(path)
 
 
 def own(text: str) -> OwnPolicy | None:
@@ -76,11 +76,11 @@ def own(text: str) -> OwnPolicy | None:
     Raises:
         ConfigError: there is no such file or module.
     """
-    where, name = program_name.parted(text)
+    where, name = program_name.split_name(text)
     if name is None or not ("." in where or where.isidentifier()) or where in _WORDS:
         return None
     try:
-        full, _ = program_name.parted(program_name.full(text))
+        full, _ = program_name.split_name(program_name.full(text))
     except ProgramError as error:
         message = f"no policy is called {text!r:.60}: {error.what}"
         raise ConfigError(
@@ -89,6 +89,6 @@ def own(text: str) -> OwnPolicy | None:
     return OwnPolicy(full, name)
 
 
-def made(policy: Policy | OwnPolicy) -> Policy:
+def make_policy(policy: Policy | OwnPolicy) -> Policy:
     """Returns the policy itself, imported where it is one's own."""
     return policy.policy() if isinstance(policy, OwnPolicy) else policy

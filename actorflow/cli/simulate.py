@@ -11,7 +11,7 @@ from actorflow.errors import ProgramError
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-FIGURES = "actorflow.cli.paper_command"
+FIGURES = "studies.paper.command"
 """Where the figures are: in a checkout of actorflow, beside the package, so the name is only a text here."""
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from actorflow.errors import NotReady
-from actorflow.launch.alive import used
+from actorflow.launch.process_id import processor_times
 from actorflow.launch.rundir import pids
-from actorflow.launch.starts import Starts, Used
+from actorflow.launch.starts import StartWatch, Used
 from actorflow.launch.task import JOBS
 
 CHIEF = JOBS[0]
@@ -21,7 +21,7 @@ LOOK_S = 0.5
 """How often the launcher looks."""
 
 
-def built(folder: Path) -> bool:
+def has_built(folder: Path) -> bool:
     """Whether the chief has built the program: from then on it answers at a socket in the folder."""
     return any(folder.glob(f"{CHIEF}.*.m"))
 
@@ -67,10 +67,10 @@ class Starting:
         self._ready_s = ready_s
         self._say = say
         self._fail = fail
-        self._said = 0
+        self._last_words = 0
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
-        self._starts = Starts(ready_s, self._since)
+        self._starts = StartWatch(ready_s, self._since)
         self._timer: asyncio.TimerHandle | None = None
         self._wait()
 
@@ -85,14 +85,14 @@ class Starting:
 
     def _look(self) -> None:
         self._timer = None
-        if built(self._folder):
+        if has_built(self._folder):
             return
         waited_s = self._loop.time() - self._since
         if self._starts.late(self._loop.time(), (CHIEF,), self._used):
-            self._fail(late(self._program, self._ready_s, self._starts.said()))
+            self._fail(late(self._program, self._ready_s, self._starts.describe()))
             return
-        if times(waited_s) > self._said:
-            self._said = times(waited_s)
+        if times(waited_s) > self._last_words:
+            self._last_words = times(waited_s)
             self._say(
                 f"chief has not built {self._program} yet, after {waited_s:.0f} s; "
                 "`actorflow dump` shows how it stands"
@@ -100,4 +100,4 @@ class Starting:
         self._wait()
 
     def _used(self) -> Mapping[str, Used]:
-        return used({name: pid for name, pid in pids(self._folder).items() if name == CHIEF})
+        return processor_times({name: pid for name, pid in pids(self._folder).items() if name == CHIEF})

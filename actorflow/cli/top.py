@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from actorflow.cli.arguments import often
+from actorflow.cli.display.output import Output
 from actorflow.cli.exit_codes import STOPPED
-from actorflow.cli.output import Output
-from actorflow.cli.running import Found, Request, add_arguments, list_all
-from actorflow.cluster.report import Look, Report
-from actorflow.cluster.survey import Survey, survey
+from actorflow.cli.running_cluster import ObservedCluster, Request, add_arguments, list_all
+from actorflow.cluster.inspect.poll_all import PollResult, poll_all
+from actorflow.cluster.inspect.reports import LookQuestion, ProcessReport
 from actorflow.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     """
     if args.list:
         return list_all()
-    found = Found(args, ask)
+    found = ObservedCluster(args, ask)
     console = Output()
     if not console.is_terminal:
         console.width = max(console.width, _WIDE)
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     return 0
 
 
-def _look(found: Found, args: argparse.Namespace) -> Survey:
-    return survey(found.places(), Look(actors=False), timeout_s=args.timeout_s)
+def _look(found: ObservedCluster, args: argparse.Namespace) -> PollResult:
+    return poll_all(found.places(), LookQuestion(actors=False), timeout_s=args.timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Rates:
     bytes_out: float
 
 
-def rates(now: Report, before: Report | None) -> Rates | None:
+def rates(now: ProcessReport, before: ProcessReport | None) -> Rates | None:
     """Returns the rates of a process; None where there is no earlier look at this life of it."""
     if before is None or (before.incarnation, before.pid) != (now.incarnation, now.pid):
         return None
@@ -120,14 +120,14 @@ def rates(now: Report, before: Report | None) -> Rates | None:
         return max(0, after - first) / seconds
 
     return Rates(
-        rate(done(now), done(before)),
+        rate(steps_done(now), steps_done(before)),
         rate(now.totals.turns, before.totals.turns),
         rate(now.totals.bytes_in, before.totals.bytes_in),
         rate(now.totals.bytes_out, before.totals.bytes_out),
     )
 
 
-def done(report: Report) -> int:
+def steps_done(report: ProcessReport) -> int:
     """Returns how many steps a process has done: updates, or contributions of a worker."""
     if report.worker is not None:
         return report.worker.computed
@@ -135,7 +135,7 @@ def done(report: Report) -> int:
     return 0 if version is None else version.version
 
 
-def state(report: Report) -> str:
+def state(report: ProcessReport) -> str:
     """Says in a word or two what a process does."""
     if not report.loop.answers:
         doing = f" by {report.loop.doing}" if report.loop.doing else ""
@@ -150,7 +150,7 @@ def state(report: Report) -> str:
     return "-" if report.shard is None else report.shard.phase
 
 
-def table(title: str, now: Survey, before: Survey, width: int = _WIDE) -> Table:
+def table(title: str, now: PollResult, before: PollResult, width: int = _WIDE) -> Table:
     """Returns the table, for lines of `width`: a row a process; below, who is silent or waits for input."""
     why = [str(now.silent[name]) for name in now.names if name in now.silent]
     why += [
@@ -178,8 +178,8 @@ def table(title: str, now: Survey, before: Survey, width: int = _WIDE) -> Table:
     return made
 
 
-def _row(name: str, now: Survey, before: Survey) -> Sequence[str | Text]:
-    cpu, rss = _used(name, now, before)
+def _row(name: str, now: PollResult, before: PollResult) -> Sequence[str | Text]:
+    cpu, rss = _usage(name, now, before)
     report = now.reports.get(name)
     if report is None:
         pid = now.silent[name].pid
@@ -213,7 +213,7 @@ def _row(name: str, now: Survey, before: Survey) -> Sequence[str | Text]:
     ]
 
 
-def _used(name: str, now: Survey, before: Survey) -> tuple[str, str]:
+def _usage(name: str, now: PollResult, before: PollResult) -> tuple[str, str]:
     """Cores and memory that a process of this machine uses, as /proc has them."""
     used, earlier = now.used.get(name), before.used.get(name)
     if used is None:

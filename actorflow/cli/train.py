@@ -7,18 +7,18 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actorflow import loop
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_history
+from actorflow.cli.display.output import Output
+from actorflow.cli.display.progress import Display, Log, ProgressBar, summary
+from actorflow.cli.display.run_history import RunHistory
 from actorflow.cli.exit_codes import STOPPED
-from actorflow.cli.history import History
-from actorflow.cli.output import Output
-from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.errors import ActorflowError
-from actorflow.program import Program
-from actorflow.program_file import ProgramFile
-from actorflow.session import Session
-from actorflow.trainer import RunDone, train
+from actorflow.runtime import event_loop
+from actorflow.session.session import Session
+from actorflow.training.program import Program
+from actorflow.training.program_file import ProgramFile
+from actorflow.training.trainer import RunDone, train
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -48,13 +48,13 @@ def run(args: argparse.Namespace) -> int:
     console = Output(soft_wrap=True)
     ended: dict[int, RunDone] = {}
     plain = args.no_progress or not console.is_terminal
-    with History(args.history) as history:
+    with RunHistory(args.history) as history:
         for seed in range(args.seed, args.seed + args.seeds):
-            display: Display = Log(console, seed) if plain else Live(console, seed)
+            display: Display = Log(console, seed) if plain else ProgressBar(console, seed)
             try:
                 program = file.program(seed)
                 with display:
-                    ended[seed] = loop.run(_train(program, display, history, args.epochs, args.steps))
+                    ended[seed] = event_loop.run(_train(program, display, history, args.epochs, args.steps))
             except KeyboardInterrupt:
                 console.print(f"stopped by Ctrl-C at {display.at()}")
                 summary(console, ended)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _train(
-    program: Program, display: Display, history: History, epochs: int | None, steps: int | None
+    program: Program, display: Display, history: RunHistory, epochs: int | None, steps: int | None
 ) -> RunDone:
     """Trains in a session of its own and returns the last event."""
     last: RunDone | None = None

@@ -14,35 +14,35 @@ from typing import TYPE_CHECKING
 
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, links_of
-from actorflow.cli.history import History
-from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
-from actorflow.cli.output import Output
-from actorflow.cli.own_policy import made
-from actorflow.cli.progress import summary
+from actorflow.cli.display.live import ClusterDisplay, ClusterLive, ClusterLog, Following
+from actorflow.cli.display.output import Output
+from actorflow.cli.display.progress import summary
+from actorflow.cli.display.run_history import RunHistory
+from actorflow.cli.own_policy import make_policy
 from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.connected import LINGER_S, ConnectedCluster
-from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
-from actorflow.cluster.layout import numbered
-from actorflow.cluster.messages import Counts
-from actorflow.cluster.neighbours import Patience
-from actorflow.cluster.over import forget
-from actorflow.cluster.process import CHIEF
-from actorflow.cluster.record import RunRecord
+from actorflow.cluster.entry import StopCalls, StopManner, code_of, leave, run_until_stopped, serve
+from actorflow.cluster.process.completion_note import forget
+from actorflow.cluster.process.discovery_client import ChiefTimeouts
+from actorflow.cluster.process.layout import name_processes
+from actorflow.cluster.process.messages import ProcessCounts
+from actorflow.cluster.process.process import CHIEF
+from actorflow.cluster.process.record import RunRecord
 from actorflow.cluster.sockets import inherited_keyring
 from actorflow.cluster.trainer import Trainer, UpdateDone
-from actorflow.coord.settings import RunSettings
-from actorflow.disk import is_full, lost
-from actorflow.errors import ActorflowError, ConfigError, NotReady, PlacementError, said
-from actorflow.launch.alive import Pid
-from actorflow.launch.environment import detect
+from actorflow.coord.rules.run_settings import RunSettings
+from actorflow.errors import ActorflowError, ConfigError, NotReady, PlacementError, describe
+from actorflow.launch.environment_variables import detect
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE, FOLDER
+from actorflow.launch.process_id import ProcessId
 from actorflow.launch.starts import MOST
 from actorflow.launch.task import JOBS, Task
-from actorflow.loop import loop_factory
-from actorflow.program import Program
-from actorflow.program_file import ProgramFile
-from actorflow.trainer import RunDone
+from actorflow.runtime.disk import is_full, loss_of
+from actorflow.runtime.event_loop import loop_factory
+from actorflow.training.program import Program
+from actorflow.training.program_file import ProgramFile
+from actorflow.training.trainer import RunDone
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -92,11 +92,11 @@ def run(args: argparse.Namespace) -> int:
             task.coordinator if task.bind is None else task.bind
         )  # ORDER: soon; others may be there already
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        calls = Calls(runner.get_loop())
+        calls = StopCalls(runner.get_loop())
         try:
             program = ProgramFile(args.program).program(args.seed)
         except ActorflowError as error:
-            code: int = _ended(task.name, error, Exit.FAILED if is_full(error) else Exit.USAGE)
+            code: int = _report_end(task.name, error, Exit.FAILED if is_full(error) else Exit.USAGE)
         else:
             do = _lead if task.job == CHIEF else _serve
             code = do(args, task, program, calls, runner)
@@ -109,23 +109,23 @@ def run(args: argparse.Namespace) -> int:
 def _tell_loss(name: str) -> None:
     """Says that not all of what was printed is there: no reason to end, nor to end otherwise."""
     sys.stdout.flush()
-    loss = lost("stdout")
+    loss = loss_of("stdout")
     if loss is not None:
         said = f"{name} went on, and {loss.lost_bytes} bytes of its output are lost: {loss.reason}"
         print(said, file=sys.stderr, flush=True)
 
 
 def _serve(
-    args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
+    args: argparse.Namespace, task: Task, program: Program, calls: StopCalls, runner: asyncio.Runner
 ) -> int:
     """Holds variables or computes, until that is over."""
     keys = inherited_keyring(args.keys)
-    manner = Manner(
+    manner = StopManner(
         keys=keys,
         threads=args.threads,
         links=links_of(args),
         stop_s=args.stop_s,
-        patience=Patience(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
+        patience=ChiefTimeouts(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
         find_s=args.ready_s,
         delay=args.delay,
         counts=_counts(args, task),
@@ -134,7 +134,7 @@ def _serve(
         reason = runner.run(serve(program, task, manner, calls))
     except (ConfigError, NotReady) as error:  # as where its address is taken, or the chief's host not known
         reason = error
-    return _ended(task.name, reason, _code(reason))
+    return _report_end(task.name, reason, _code(reason))
 
 
 def _code(reason: ActorflowError | None) -> int:
@@ -148,17 +148,17 @@ def _first_s(ready_s: float) -> float:
     return ready_s * MOST if FOLDER in os.environ else ready_s
 
 
-def _ended(name: str, reason: ActorflowError | None, code: int) -> int:
+def _report_end(name: str, reason: ActorflowError | None, code: int) -> int:
     if reason is not None:
         lines = [f"{name}: {type(reason).__name__}: {reason}", *getattr(reason, "__notes__", ())]
         if reason.__cause__ is not None:
-            lines.append(f"  cause: {said(reason.__cause__)}")
+            lines.append(f"  cause: {describe(reason.__cause__)}")
         print("\n".join(lines), file=sys.stderr, flush=True)
     return code
 
 
 def _lead(
-    args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
+    args: argparse.Namespace, task: Task, program: Program, calls: StopCalls, runner: asyncio.Runner
 ) -> int:
     """Trains as the chief."""
     console = Output(soft_wrap=True)
@@ -166,7 +166,7 @@ def _lead(
     if args.epochs is None and args.steps is None:
         args.epochs = program.epochs
     kind = ClusterLog if plain else ClusterLive
-    display = kind(console, args.seed, workers=numbered("worker", task.workers), epochs=args.epochs)
+    display = kind(console, args.seed, workers=name_processes("worker", task.workers), epochs=args.epochs)
     ended: list[RunDone] = []
     try:
         cluster = ConnectedCluster(
@@ -190,11 +190,11 @@ def _lead(
             cluster.hasten()
 
         with display:
-            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, hasten))
+            reason = runner.run(run_until_stopped(_train(cluster, args, display, ended), calls, hasten))
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
-        return _ended(task.name, error, _code(error))
+        return _report_end(task.name, error, _code(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)
@@ -207,14 +207,14 @@ def _lead(
 async def _train(
     cluster: ConnectedCluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
 ) -> None:
-    policy = made(args.policy)
+    policy = make_policy(args.policy)
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
         if args.record is not None:
             write(cluster.record.under(policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, policy, settings=settings)
-        with Following(cluster, display), History(args.history) as history:
+        with Following(cluster, display), RunHistory(args.history) as history:
             async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
                 async for event in events:
                     display.show(event)
@@ -247,8 +247,8 @@ def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDispl
     """Kills a process of this machine, whose launcher starts it again."""
     if victim is None:
         return
-    table = cluster.station.table.entries
-    pids = {here.name: Pid(here.pid, here.started, here.world) for here in table if here.world}
+    table = cluster.runtime.table.entries
+    pids = {here.name: ProcessId(here.pid, here.started, here.world) for here in table if here.world}
     killed = kill(victim, pids)
     display.note(f"{victim} is killed by SIGKILL" if killed else f"{victim} is not there to be killed")
 
@@ -276,7 +276,7 @@ def _task(args: argparse.Namespace) -> Task:
     return task
 
 
-def _counts(args: argparse.Namespace, task: Task) -> Counts:
+def _counts(args: argparse.Namespace, task: Task) -> ProcessCounts:
     """Returns how many processes there are, with who said so: a flag, a variable, or an engine."""
 
     def by(name: str) -> str:
@@ -287,4 +287,4 @@ def _counts(args: argparse.Namespace, task: Task) -> Counts:
             variable if os.environ.get(variable, "").strip() and task.source != "TF_CONFIG" else task.source
         )
 
-    return Counts(task.ps, task.workers, by("ps"), by("workers"))
+    return ProcessCounts(task.ps, task.workers, by("ps"), by("workers"))

@@ -1,1 +1,1 @@
-"""Many processes behind one facade: clusters, and training on them."""
+"""Many processes behind one facade, and training on them."""

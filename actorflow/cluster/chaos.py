@@ -9,8 +9,8 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 
-from actorflow.coord.messages import Updated
-from actorflow.launch.alive import Pid
+from actorflow.coord.rules.messages import Updated
+from actorflow.launch.process_id import ProcessId
 
 PART = 1 / 3
 """How much of the run is over when it strikes."""
@@ -69,7 +69,7 @@ class Chaos:
         return [*parts, self._updates / LEAST * PART] if blind else parts
 
 
-def kill(process: str, pids: Mapping[str, Pid]) -> bool:
+def kill(process: str, pids: Mapping[str, ProcessId]) -> bool:
     """Kills a process by SIGKILL; returns whether it was there to be killed.
 
     Args:

@@ -10,22 +10,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.ref import Ref
-from actorflow.actors.step_messages import Process as Member
-from actorflow.affinity import Affinity, affinity_here
-from actorflow.cluster.attendance import Attendance
+from actorflow.cluster.availability import Availability
 from actorflow.cluster.kinds import Kinds
-from actorflow.cluster.layout import Layout, laid_out
-from actorflow.cluster.process import CHIEF, Process, device_of, member
-from actorflow.cluster.record import RunRecord
-from actorflow.cluster.training import Training
+from actorflow.cluster.process.layout import Layout, lay_out
+from actorflow.cluster.process.process import CHIEF, Process, device_of, member
+from actorflow.cluster.process.record import RunRecord
+from actorflow.cluster.training_run import TrainingRun
+from actorflow.dataflow.remote.step_messages import SessionProcess as Member
 from actorflow.errors import ConfigError, CoordinatorLost, PeerLost, SessionClosed
-from actorflow.fetch_types import ARGUMENTS, typed
-from actorflow.other_names import unknown_argument
-from actorflow.plan.homes import state_home
-from actorflow.plan.place import Placer, checked
-from actorflow.program import Program
-from actorflow.report import SpreadStats
-from actorflow.spread import SpreadSession
+from actorflow.plan.placement.placer import Placer, check_placer
+from actorflow.plan.placement.state_placement import place_state
+from actorflow.runtime.affinity import Affinity, affinity_here
+from actorflow.runtime.name_hints import unknown_argument
+from actorflow.session.distributed import DistributedSession
+from actorflow.session.fetch_types import ARGUMENTS, with_run_types
+from actorflow.session.stats import DistributedStats
+from actorflow.training.program import Program
 
 
 class Cluster(Kinds, ABC):
@@ -40,7 +40,7 @@ class Cluster(Kinds, ABC):
         workers: Processes that compute.
         layout: Which variables lie where.
         placer: Chooses where what `run` computes goes, if its scopes leave that open.
-        attendance: Who is there; None while it is not open.
+        availability: Who is there; None while it is not open.
         training: Whose shards are open; None before anything is trained.
         run_numbers: Gives each training run its number.
 
@@ -65,11 +65,11 @@ class Cluster(Kinds, ABC):
         self.program = program
         self.ps = tuple(ps)
         self.workers = tuple(workers)
-        self.placer = checked(placement)
-        self.layout: Layout = laid_out(program, self.ps, self.workers)
-        self.session: SpreadSession | None = None
-        self.attendance: Attendance | None = None
-        self.training: Training | None = None
+        self.placer = check_placer(placement)
+        self.layout: Layout = lay_out(program, self.ps, self.workers)
+        self.session: DistributedSession | None = None
+        self.availability: Availability | None = None
+        self.training: TrainingRun | None = None
         self.run_numbers = count(1)
         self._entered = False
         self._affinity: Affinity | None = None
@@ -90,7 +90,7 @@ class Cluster(Kinds, ABC):
         """The chief's process, in its present life."""
 
     @abstractmethod
-    def lives(self) -> dict[str, int]:
+    def incarnations(self) -> dict[str, int]:
         """Returns in which life each process is; those that are not there are left out."""
 
     @abstractmethod
@@ -130,7 +130,7 @@ class Cluster(Kinds, ABC):
 
     async def _enter(self) -> None:
         await self._start()
-        chief, there = self.chief, self.lives()
+        chief, there = self.chief, self.incarnations()
         lives = {name: there.get(name, 0) for name in self.names}
         members: list[Member] = [member(name, life) for name, life in lives.items()]
         homes = {
@@ -139,7 +139,7 @@ class Cluster(Kinds, ABC):
             for name in (*trained, *frozen)
         }
         graph = self.program.graph
-        session = SpreadSession(
+        session = DistributedSession(
             graph,
             chief.system,
             members,
@@ -151,11 +151,11 @@ class Cluster(Kinds, ABC):
         devices = {device_of(name): name for name in self.names}
 
         def home_of(name: str) -> str:
-            return devices[state_home(graph.resources[name], tuple(devices), homes)]
+            return devices[place_state(graph.resources[name], tuple(devices), homes)]
 
-        attendance = Attendance(chief.post, session, lives, home_of)
+        attendance = Availability(chief.post, session, lives, home_of)
         await self.at_home(session.__aenter__())
-        self.session, self.attendance = session, attendance
+        self.session, self.availability = session, attendance
         for name in self.names:
             if name not in there:
                 attendance.lost(name, PeerLost(f"'{name}' was not there when the cluster was opened"))
@@ -183,7 +183,7 @@ class Cluster(Kinds, ABC):
             await self._leave()
 
     async def _leave(self) -> None:
-        session, self.session, self.attendance = self.session, None, None
+        session, self.session, self.availability = self.session, None, None
         training, self.training = self.training, None
         try:
             with suppress(CoordinatorLost):  # then there is nothing to close
@@ -200,7 +200,7 @@ class Cluster(Kinds, ABC):
 
     # -- steps ------------------------------------------------------------------------------------------
 
-    @typed
+    @with_run_types
     async def run(
         self,
         fetches: Any,
@@ -218,9 +218,9 @@ class Cluster(Kinds, ABC):
         """
         if unknown:
             raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
-        self.opened()
-        assert self.attendance is not None
-        return await self.at_home(self.attendance.run(fetches, feeds, deadline_s))
+        self.open_session_of()
+        assert self.availability is not None
+        return await self.at_home(self.availability.run(fetches, feeds, deadline_s))
 
     def ref(self, address: str) -> Ref:
         """Returns the address of an actor of any process, such as `worker0/echo`, for use at the chief.
@@ -236,7 +236,7 @@ class Cluster(Kinds, ABC):
             ActorError: there is no such process, or the chief's has no such actor.
             SessionClosed: the cluster is not open.
         """
-        self.opened()
+        self.open_session_of()
         return self.chief.ref(address)
 
     async def settled(self) -> None:
@@ -249,9 +249,9 @@ class Cluster(Kinds, ABC):
             SessionClosed: the cluster is not open.
             CoordinatorLost: the chief's process is gone.
         """
-        await self.at_home(self.opened().settled())
+        await self.at_home(self.open_session_of().wait_settled())
 
-    def stats(self) -> SpreadStats:
+    def stats(self) -> DistributedStats:
         """Returns what the session at the chief has done."""
         return self._open_session().stats()
 
@@ -270,7 +270,7 @@ class Cluster(Kinds, ABC):
         """Messages that the chief's actors have handled."""
         return self.chief.system.dispatch.turns
 
-    def opened(self) -> SpreadSession:
+    def open_session_of(self) -> DistributedSession:
         """Returns the session at the chief.
 
         Raises:
@@ -289,7 +289,7 @@ class Cluster(Kinds, ABC):
         if self._affinity is not None:
             self._affinity.check()
 
-    def _open_session(self) -> SpreadSession:
+    def _open_session(self) -> DistributedSession:
         if self.session is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
         return self.session

@@ -14,26 +14,34 @@ from types import TracebackType
 from typing import Any
 
 from actorflow.actors.system import STOP_S
-from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.hosts import until_found
-from actorflow.cluster.layout import listed, numbered
-from actorflow.cluster.messages import STEWARD, UNREACHED, Counts, Describe, Introduce, Quit, Table
-from actorflow.cluster.over import forget
-from actorflow.cluster.process import CHIEF, Process, check_threads
-from actorflow.cluster.record import ProcessRecord, RunRecord
-from actorflow.cluster.sockets import bindable, check_names, keyring, opened
-from actorflow.cluster.station import Open, Station
-from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted
-from actorflow.launch.alive import used
+from actorflow.cluster.hosts import retry_until_found
+from actorflow.cluster.process.completion_note import forget
+from actorflow.cluster.process.layout import join_names, name_processes
+from actorflow.cluster.process.messages import (
+    PROCESS_AGENT,
+    UNREACHED,
+    AddressTable,
+    Describe,
+    Introduce,
+    ProcessCounts,
+    Quit,
+)
+from actorflow.cluster.process.process import CHIEF, Process, check_threads
+from actorflow.cluster.process.record import ProcessRecord, RunRecord
+from actorflow.cluster.process_runtime import Open, ProcessRuntime
+from actorflow.cluster.sockets import bindable, check_names, keyring, open_sockets
+from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, pluralise
 from actorflow.launch.inherited import FOLDER
-from actorflow.launch.restarting import said_life
-from actorflow.launch.rundir import ended, pids
-from actorflow.launch.starts import Starts
+from actorflow.launch.process_id import processor_times
+from actorflow.launch.restarting import told_incarnation
+from actorflow.launch.rundir import ended_processes, pids
+from actorflow.launch.starts import StartWatch
 from actorflow.launch.task import address as checked_address
-from actorflow.plan.place import Placer
-from actorflow.program import Program
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.plan.placement.placer import Placer
+from actorflow.runtime.clock import epoch_ms
+from actorflow.training.program import Program
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from actorflow.transport.zeromq import Keyring
 
 log = logging.getLogger("actorflow.cluster")
@@ -79,23 +87,25 @@ class Opening(Cluster):
         ready_s: float,
         least: int | None,
         threads: int,
-        links: Settings,
+        links: LinkSettings,
         stop_s: float,
     ) -> None:
-        super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
-        checked_seconds("ready_s", ready_s)
-        checked_seconds("stop_s", stop_s)
+        super().__init__(
+            program, name_processes("ps", ps), name_processes("worker", workers), placement=placement
+        )
+        check_seconds("ready_s", ready_s)
+        check_seconds("stop_s", stop_s)
         _check_given(threads, links)
         if least is not None and (type(least) is not int or not 1 <= least <= workers):
             message = f"least is how many workers must be there, 1 to {workers}, got {least!r:.60}"
             raise ConfigError(message)
         self._ready_s = ready_s
         self._least = workers if least is None else least
-        self.counts = Counts(ps, workers, "ps=", "workers=")
+        self.counts = ProcessCounts(ps, workers, "ps=", "workers=")
         self._threads = threads
         self._stop_s = stop_s
         self._links = links
-        self._station: Station | None = None
+        self._runtime: ProcessRuntime | None = None
         self._changed = Event()
         self._failed: ActorflowError | None = None
         self._free: set[str] = set()  # who has been let go
@@ -114,13 +124,13 @@ class Opening(Cluster):
         """Returns the folder of the cluster, where the address or the environment does not tell it."""
         return None
 
-    async def _bring(self, station: Station) -> None:
+    async def _bring(self, station: ProcessRuntime) -> None:
         """Starts the others, if that is its part."""
 
     async def _take_away(self) -> None:
         """Ends what it started, and frees what `_set_up` prepared."""
 
-    def _gone(self) -> Mapping[str, str]:
+    def _list_ended(self) -> Mapping[str, str]:
         """Returns who has ended for good, and how, as far as whoever started them tells."""
         return {}
 
@@ -130,9 +140,9 @@ class Opening(Cluster):
 
     def _how(self, missing: Iterable[str]) -> Iterable[str]:
         """Yields lines on what is known of processes that are missing."""
-        assert self._station is not None
+        assert self._runtime is not None
         for name in missing:
-            reason = self._station.losses.get(name)
+            reason = self._runtime.losses.get(name)
             if reason is not None:
                 yield f"{name}: {reason.what}"
 
@@ -141,47 +151,47 @@ class Opening(Cluster):
     @property
     def chief(self) -> Process:
         """The chief's process: this one."""
-        return self.station.process
+        return self.runtime.process
 
     @property
-    def station(self) -> Station:
+    def runtime(self) -> ProcessRuntime:
         """What this process is in the cluster; raises SessionClosed when that is not open."""
-        if self._station is None:
+        if self._runtime is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
-        return self._station
+        return self._runtime
 
-    def lives(self) -> dict[str, int]:
+    def incarnations(self) -> dict[str, int]:
         """Returns in which life each process is; those to which there is no session are left out."""
-        station = self.station
-        there = {CHIEF, *station.reached()}
+        station = self.runtime
+        there = {CHIEF, *station.reachable()}
         return {here.name: here.incarnation for here in station.table.entries if here.name in there}
 
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine here, where the chief is."""
-        if self._station is None:
+        if self._runtime is None:
             coroutine.close()
-            self.opened()  # it is not
+            self.open_session_of()  # it is not
         return await coroutine
 
     async def _start(self) -> None:
         self._failed, self._changed, self._free, self._over = None, Event(), set(), False
         self._record = self._unready = None
         ways = await self._set_up()
-        station = Station(
+        station = ProcessRuntime(
             CHIEF,
-            _life(),
+            _incarnation(),
             self.program,
             self.names,
             ways,
             threads=self._threads,
             links=self._links,
             stop_s=self._stop_s,
-            heard=self._heard,
+            heard=self._take_table,
             folder=self._folder(),
             counts=self.counts,
         )
-        self._station = await station.open()
-        station.ended.add_done_callback(self._ended)
+        self._runtime = await station.open()
+        station.ended.add_done_callback(self._fail_chief)
         await self._bring(station)
         try:
             there = await self._ready(station)
@@ -207,28 +217,28 @@ class Opening(Cluster):
 
     async def _stop(self) -> None:
         try:
-            if self._station is not None:
-                self._station.over = self._over
-                await self._let_go(self._station)
+            if self._runtime is not None:
+                self._runtime.over = self._over
+                await self._release_all(self._runtime)
                 if self._over:
-                    await self._linger(self._station)
+                    await self._linger(self._runtime)
         finally:
             try:
                 await self._take_away()
             finally:
-                station, self._station = self._station, None
+                station, self._runtime = self._runtime, None
                 if station is not None:
                     await station.close()
 
-    async def _let_go(self, station: Station) -> None:
+    async def _release_all(self, station: ProcessRuntime) -> None:
         """Tells all who are there that they may leave, and why where nothing has begun."""
         ref = station.process.post.ref
-        there = [name for name in self.lives() if name != CHIEF]
-        asks = [ref(f"{name}/{STEWARD}").ask(Quit(self._unready), _LEAVE_S) for name in there]
+        there = [name for name in self.incarnations() if name != CHIEF]
+        asks = [ref(f"{name}/{PROCESS_AGENT}").ask(Quit(self._unready), _LEAVE_S) for name in there]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 
-    async def _linger(self, station: Station) -> None:
+    async def _linger(self, station: ProcessRuntime) -> None:
         """Tells those who come now that the job is complete, and leaves a note for those who come later."""
         station.leave_note()
         missing = set(self.names[1:]) - self._free
@@ -247,16 +257,16 @@ class Opening(Cluster):
     def record(self) -> RunRecord:
         """Who ran this, and on what: those who were there when it was opened; see `Cluster.record`."""
         if self._record is None:
-            self.opened()  # it has never been
+            self.open_session_of()  # it has never been
         assert self._record is not None
         return self._record if self.training is None else self._record.under(self.training.policy)
 
     # -- until all are there --------------------------------------------------------------------------
 
-    def _heard(self, _table: Table) -> None:
+    def _take_table(self, _table: AddressTable) -> None:
         self._changed.set()
 
-    def _ended(self, ended: Future[ActorflowError | None]) -> None:
+    def _fail_chief(self, ended: Future[ActorflowError | None]) -> None:
         """Hears that the chief itself cannot go on, as where another has begun in its place."""
         reason = None if ended.cancelled() else ended.result()
         if reason is not None:
@@ -267,39 +277,41 @@ class Opening(Cluster):
         self._failed = self._failed or reason
         self._changed.set()
 
-    async def _ready(self, station: Station) -> dict[str, int]:
+    async def _ready(self, station: ProcessRuntime) -> dict[str, int]:
         """Returns who is there, in which life, when all have said where they are, and answer.
 
         Raises:
             NotReady: they do not, in time; or cannot any more.
         """
         answered: dict[str, int] = {}
-        starts = Starts(self._ready_s, asyncio.get_running_loop().time())
+        starts = StartWatch(self._ready_s, asyncio.get_running_loop().time())
         while not self._complete(station, answered):
             self._changed.clear()
-            await self._introduced(station, answered)
+            await self._introduce(station, answered)
             if self._failed is not None:
                 raise self._failed
             if not self._complete(station, answered):
                 self._check_possible()
                 missing = [name for name in self.names[1:] if name not in answered]
-                if starts.late(asyncio.get_running_loop().time(), missing, lambda: used(self._pids())):
-                    raise self._not_ready(answered, starts.said())
+                if starts.late(
+                    asyncio.get_running_loop().time(), missing, lambda: processor_times(self._pids())
+                ):
+                    raise self._not_ready(answered, starts.describe())
                 await self._moment()
         return answered
 
-    async def _describe(self, station: Station, there: Iterable[str]) -> None:
+    async def _describe(self, station: ProcessRuntime, there: Iterable[str]) -> None:
         """Asks all who are there what they are, and warns where they differ in what decides bits."""
         ref = station.process.post.ref
         names, mine = (name for name in self.names if name in there), station.process.about()
-        asks = [ref(f"{name}/{STEWARD}").ask(Describe(), _ASK_S) for name in names]
+        asks = [ref(f"{name}/{PROCESS_AGENT}").ask(Describe(), _ASK_S) for name in names]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         found = tuple(answer for answer in answers if isinstance(answer, ProcessRecord))
         self._record = RunRecord(mine.program, self.program.graph.seed, None, (mine, *found))
         for line in self._record.differences():
             log.warning("%s", line)
 
-    def _complete(self, station: Station, answered: Mapping[str, int]) -> bool:
+    def _complete(self, station: ProcessRuntime, answered: Mapping[str, int]) -> bool:
         there = [
             here.name
             for here in station.table.entries
@@ -307,12 +319,14 @@ class Opening(Cluster):
         ]
         return set(self.ps) <= set(there) and len(there) - len(self.ps) >= self._least
 
-    async def _introduced(self, station: Station, answered: dict[str, int]) -> None:
+    async def _introduce(self, station: ProcessRuntime, answered: dict[str, int]) -> None:
         """Asks those who have said where they are, and have not answered in that life."""
 
         async def ask(name: str) -> None:
             try:
-                answered[name] = await station.process.post.ref(f"{name}/{STEWARD}").ask(Introduce(), _ASK_S)
+                answered[name] = await station.process.post.ref(f"{name}/{PROCESS_AGENT}").ask(
+                    Introduce(), _ASK_S
+                )
             except UNREACHED:
                 answered.pop(name, None)
 
@@ -331,7 +345,7 @@ class Opening(Cluster):
 
     def _check_possible(self) -> None:
         """Raises NotReady when some have ended for good without whom it cannot begin."""
-        ends = {name: why for name, why in self._gone().items() if name in self.names[1:]}
+        ends = {name: why for name, why in self._list_ended().items() if name in self.names[1:]}
         left = [name for name in self.workers if name not in ends]
         if ends and (len(left) < self._least or not ends.keys().isdisjoint(self.ps)):
             raise self._cannot(ends)
@@ -339,24 +353,25 @@ class Opening(Cluster):
     def _cannot(self, ends: Mapping[str, str]) -> NotReady:
         """Returns the error for processes that ended before all were there, and how they did."""
         name = min(ends, key=self.names.index)
-        error = NotReady(f"{self._wanted()} must be there, and '{name}' {ends[name]} before it was")
+        error = NotReady(f"{self._describe_missing()} must be there, and '{name}' {ends[name]} before it was")
         for line in self._how([name]):
             error.add_note(f"  {line}")
         for other in sorted(ends.keys() - {name}):
             error.add_note(f"  {other} {ends[other]}")
         return error
 
-    def _wanted(self) -> str:
+    def _describe_missing(self) -> str:
         return (
             "all processes"
             if self._least == len(self.workers)
-            else f"all ps and {counted(self._least, 'worker')}"
+            else f"all ps and {pluralise(self._least, 'worker')}"
         )
 
     def _not_ready(self, answered: Iterable[str], said: str = "") -> NotReady:
         missing = [name for name in self.names[1:] if name not in answered]
         message = (
-            f"{self._wanted()} must be there within {self._ready_s:g} s{said}, and {listed(missing)} not"
+            f"{self._describe_missing()} must be there within {self._ready_s:g} s{said}, and "
+            f"{join_names(missing)} not"
         )
         error = NotReady(message, hint="start them, or give them longer: --ready-s (ready_s= in Python)")
         for line in self._how(missing):
@@ -378,7 +393,7 @@ class ConnectedCluster(Opening):
         ready_s: float = 60.0,
         least: int | None = None,
         threads: int = 1,
-        links: Settings = SETTINGS,
+        links: LinkSettings = SETTINGS,
         placement: str | Placer = "first",
         stop_s: float = STOP_S,
     ) -> None:
@@ -399,12 +414,12 @@ class ConnectedCluster(Opening):
     async def _set_up(self) -> Open:
         forget(self._address)
         check_names([self._address], self._keys)
-        bind = await until_found(lambda: bindable(self._address), self._ready_s)
-        return opened(bind, self._keys)
+        bind = await retry_until_found(lambda: bindable(self._address), self._ready_s)
+        return open_sockets(bind, self._keys)
 
-    def _gone(self) -> Mapping[str, str]:
+    def _list_ended(self) -> Mapping[str, str]:
         folder = os.environ.get(FOLDER)  # of a launcher on this machine
-        return ended(Path(folder)) if folder else {}
+        return ended_processes(Path(folder)) if folder else {}
 
     def _pids(self) -> Mapping[str, int]:
         folder = os.environ.get(FOLDER)  # of a launcher on this machine
@@ -414,12 +429,14 @@ class ConnectedCluster(Opening):
 def _check_given(threads: Any, links: Any) -> None:
     """Raises ConfigError for what is no number of threads, or are no settings of links."""
     check_threads(threads)
-    if not isinstance(links, Settings):
+    if not isinstance(links, LinkSettings):
         message = f"links are as Settings say, got {links!r:.60}"
-        raise ConfigError(message, hint="actorflow.transport.settings.Settings(silence_s=30.0)")
+        raise ConfigError(
+            message, hint="actorflow.transport.rules.link_settings.LinkSettings(silence_s=30.0)"
+        )
 
 
-def checked_seconds(name: str, given: Any) -> None:
+def check_seconds(name: str, given: Any) -> None:
     """Raises ConfigError for what is no time above 0."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
         message = f"{name} is a number of seconds above 0, got {given!r:.60}"
@@ -430,7 +447,7 @@ _latest = 0
 """The incarnation of the chief that this process was last."""
 
 
-def _life() -> int:
+def _incarnation() -> int:
     global _latest
-    _latest = said_life(os.environ.get("ACTORFLOW_INCARNATION"), _latest, epoch_ms())
+    _latest = told_incarnation(os.environ.get("ACTORFLOW_INCARNATION"), _latest, epoch_ms())
     return _latest

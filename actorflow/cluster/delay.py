@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any
 
-from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
-from actorflow.sim.amounts import check_number, check_whole
-from actorflow.sim.straggler import Straggler
+from actorflow.runtime.clock import Entropy
+from actorflow.sim.checks import check_number, check_whole
+from actorflow.sim.world.straggler import Straggler
 
 STEADY = Straggler(jitter_s=0.0, p=0.0, stall_s=0.0)
 """Adds nothing."""

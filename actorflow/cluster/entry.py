@@ -16,15 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.system import STOP_S
-from actorflow.clock import epoch_ms
-from actorflow.cluster.hosts import until_found
-from actorflow.cluster.layout import numbered
-from actorflow.cluster.messages import Counts
-from actorflow.cluster.neighbours import PATIENCE, Patience
-from actorflow.cluster.process import CHIEF
-from actorflow.cluster.sockets import bind_of, check_names, chief_at, dialled_at, opened
-from actorflow.cluster.station import Station
-from actorflow.disk import is_full
+from actorflow.cluster.hosts import retry_until_found
+from actorflow.cluster.process.discovery_client import CHIEF_TIMEOUTS, ChiefTimeouts
+from actorflow.cluster.process.layout import name_processes
+from actorflow.cluster.process.messages import ProcessCounts
+from actorflow.cluster.process.process import CHIEF
+from actorflow.cluster.process_runtime import ProcessRuntime
+from actorflow.cluster.sockets import bind_of, check_names, chief_at, dial_address, open_sockets
 from actorflow.errors import (
     ActorError,
     ActorflowError,
@@ -39,10 +37,12 @@ from actorflow.errors import (
 )
 from actorflow.launch.exits import Exit, ending
 from actorflow.launch.inherited import DEATH_PIPE, take
-from actorflow.launch.orphanage import on_orphaned
+from actorflow.launch.parent_death import on_parent_death
 from actorflow.launch.task import Task
-from actorflow.program import Program
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.runtime.clock import epoch_ms
+from actorflow.runtime.disk import is_full
+from actorflow.training.program import Program
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from actorflow.transport.zeromq import Keyring
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def code_of(reason: ActorflowError | None) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class StopManner:
     """How a process is to be, beside its task.
 
     Attributes:
@@ -101,15 +101,15 @@ class Manner:
 
     keys: Keyring | None = None
     threads: int = 1
-    links: Settings = SETTINGS
+    links: LinkSettings = SETTINGS
     stop_s: float = STOP_S
-    patience: Patience = PATIENCE
-    find_s: float = PATIENCE.ready_s
+    patience: ChiefTimeouts = CHIEF_TIMEOUTS
+    find_s: float = CHIEF_TIMEOUTS.ready_s
     delay: Delay | None = None
-    counts: Counts | None = None
+    counts: ProcessCounts | None = None
 
 
-class Calls:
+class StopCalls:
     """What calls for the end of this process from outside: its launcher's death, SIGTERM, SIGHUP, Ctrl-C.
 
     Make it before anything that takes long, such as building the program: from then on the process ends
@@ -125,10 +125,10 @@ class Calls:
         pipe = take(DEATH_PIPE)
         if pipe is not None:
             gone = CoordinatorLost("whoever started this process is gone")
-            on_orphaned(pipe, loop, lambda: self._end(gone))
+            on_parent_death(pipe, loop, lambda: self._end(gone))
 
     @contextmanager
-    def heard(self, hear: Callable[[ActorflowError], None]) -> Iterator[None]:
+    def handle_first(self, hear: Callable[[ActorflowError], None]) -> Iterator[None]:
         """Has the first reason handed over, at once if it has come, as long as the block lasts."""
         loop, numbers = asyncio.get_running_loop(), ending()
         for number in numbers:
@@ -150,8 +150,8 @@ class Calls:
                 self._hear(reason)
 
 
-async def until_stopped(
-    main: Coroutine[Any, Any, None], calls: Calls, hasten: Callable[[], None] = lambda: None
+async def run_until_stopped(
+    main: Coroutine[Any, Any, None], calls: StopCalls, hasten: Callable[[], None] = lambda: None
 ) -> ActorflowError | None:
     """Runs a chief to its end, and returns what called for an end before; None when nothing did.
 
@@ -174,7 +174,7 @@ async def until_stopped(
         running.cancel()
         hurried.enter_context(hurry(code_of(reason)))
 
-    with ExitStack() as hurried, calls.heard(end):
+    with ExitStack() as hurried, calls.handle_first(end):
         try:
             await running
         except asyncio.CancelledError:
@@ -183,7 +183,7 @@ async def until_stopped(
     return stopped[0] if stopped else None
 
 
-async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> ActorflowError | None:
+async def serve(program: Program, task: Task, manner: StopManner, calls: StopCalls) -> ActorflowError | None:
     """Runs a process of a cluster until it is over, and returns why; None when the chief has let it go.
 
     Args:
@@ -203,7 +203,7 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
     early: list[ActorflowError] = []
     hear: Callable[[ActorflowError], None] = early.append
     reason: ActorflowError | None = None
-    with calls.heard(lambda called: hear(called)):  # ORDER: before there is anything to clean up
+    with calls.handle_first(lambda called: hear(called)):  # ORDER: before there is anything to clean up
         finding = asyncio.ensure_future(_ways(task, manner))
 
         def stop(called: ActorflowError) -> None:
@@ -220,12 +220,12 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
                 raise
             return early[0]
         hear = early.append
-        station = Station(
+        station = ProcessRuntime(
             task.name,
             epoch_ms() if task.incarnation is None else task.incarnation,
             program,
-            (CHIEF, *numbered("ps", task.ps), *numbered("worker", task.workers)),
-            opened(bind, manner.keys),
+            (CHIEF, *name_processes("ps", task.ps), *name_processes("worker", task.workers)),
+            open_sockets(bind, manner.keys),
             chief=chief_at(chief, manner.keys),
             threads=manner.threads,
             links=manner.links,
@@ -246,10 +246,10 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
     return reason
 
 
-async def _ways(task: Task, manner: Manner) -> tuple[str, str]:
+async def _ways(task: Task, manner: StopManner) -> tuple[str, str]:
     """Returns where a process binds, and where it dials the chief; waits for hosts that are not known yet."""
     check_names([task.coordinator] if task.bind is None else [task.coordinator, task.bind], manner.keys)
-    return await until_found(lambda: (bind_of(task), dialled_at(task.coordinator)), manner.find_s)
+    return await retry_until_found(lambda: (bind_of(task), dial_address(task.coordinator)), manner.find_s)
 
 
 def leave(code: int) -> None:

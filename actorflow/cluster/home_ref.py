@@ -36,7 +36,7 @@ class HomeRef(Proxy):
     def tell(self, message: Any) -> Awaitable[None]:
         """Sends `message`; see `Ref.tell`."""
         telling: Awaitable[None] = self._call(self._ref.tell, message)
-        return DONE if telling is DONE else self._run(_ended(telling))
+        return DONE if telling is DONE else self._run(_hear_end(telling))
 
     def try_tell(self, message: Any) -> bool:
         """Sends `message` if that needs no waiting; see `Ref.try_tell`."""
@@ -52,7 +52,7 @@ class HomeRef(Proxy):
         """Sends `message` and returns the answer; see `Ref.ask`."""
         return await self._run(self._ref.ask(message, deadline_s))
 
-    async def told(self, message: Any, limit_s: float | None) -> ActorflowError | None:
+    async def tell_error(self, message: Any, limit_s: float | None) -> ActorflowError | None:
         """Tells `message` and returns why it has not arrived; see `tell_all`."""
         outcome = await self._run(tell_all([self._ref], message, limit_s))
         error: ActorflowError | None = outcome.failed.get(self._ref)
@@ -85,5 +85,5 @@ class HomeRef(Proxy):
         return repr(self._ref)
 
 
-async def _ended(awaitable: Awaitable[None]) -> None:
+async def _hear_end(awaitable: Awaitable[None]) -> None:
     await awaitable

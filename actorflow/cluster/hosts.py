@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from actorflow.errors import ConfigError, NotReady
-from actorflow.transport.address import Tcp
+from actorflow.transport.rules.address import Tcp
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ FIRST_S, MOST_S = 0.1, 2.0
 _LOCAL = "localhost"  # is 127.0.0.1, whatever else this machine calls so
 
 
-class Resolve(Protocol):
+class Resolver(Protocol):
     """Finds what a name leads to, as `socket.getaddrinfo` does."""
 
     def __call__(self, host: str, port: int, /, *, type: int) -> Sequence[tuple[Any, Any, int, str, Any]]:
@@ -40,7 +40,7 @@ def look_up(host: str, port: int, /, *, type: int) -> Sequence[tuple[Any, Any, i
     return socket.getaddrinfo(host, port, type=type)
 
 
-class Unfound(ConfigError):
+class HostNotFound(ConfigError):
     """A host that cannot be found now; it may be later."""
 
 
@@ -57,7 +57,7 @@ def is_name(place: object) -> bool:
     return True
 
 
-def towards(at: Tcp, resolve: Resolve = look_up) -> str:
+def towards(at: Tcp, resolve: Resolver = look_up) -> str:
     """Returns the address of this machine from which packets to a host leave; sends none.
 
     Raises:
@@ -73,7 +73,7 @@ def towards(at: Tcp, resolve: Resolve = look_up) -> str:
     return _first(at, resolve, own, "the chief's host must be one that can be found", hint)
 
 
-def here(at: Tcp, resolve: Resolve = look_up) -> str:
+def here(at: Tcp, resolve: Resolver = look_up) -> str:
     """Returns the address of this machine to which a name of its own leads.
 
     Raises:
@@ -89,7 +89,7 @@ def here(at: Tcp, resolve: Resolve = look_up) -> str:
     return _first(at, resolve, own, "a process is found at a host that is its own", hint)
 
 
-def number_of(at: Tcp, resolve: Resolve = look_up) -> str:
+def number_of(at: Tcp, resolve: Resolver = look_up) -> str:
     """Returns the number of a host that has only IPv6; "" for one that has IPv4.
 
     Raises:
@@ -132,7 +132,7 @@ async def in_thread(find: Callable[[], T]) -> T:
     return await found
 
 
-async def until_found(
+async def retry_until_found(
     find: Callable[[], T], ready_s: float, run: Callable[[Callable[[], T]], Awaitable[T]] = in_thread
 ) -> T:
     """Returns what a function finds; where that raises Unfound, it is called again, for so long.
@@ -152,7 +152,7 @@ async def until_found(
     while True:
         try:
             return await run(find)
-        except Unfound as error:
+        except HostNotFound as error:
             left_s = until_s - loop.time()
             if left_s <= 0:
                 hint = (
@@ -169,7 +169,7 @@ async def until_found(
         wait_s = min(2 * wait_s, MOST_S)
 
 
-def _first(at: Tcp, resolve: Resolve, own: Callable[[int, Any], str], rule: str, hint: str) -> str:
+def _first(at: Tcp, resolve: Resolver, own: Callable[[int, Any], str], rule: str, hint: str) -> str:
     """Returns what the first address of a host gives that gives something, IPv4 before IPv6."""
     try:
         found = resolve(at.host, at.port, type=socket.SOCK_DGRAM)
@@ -178,7 +178,7 @@ def _first(at: Tcp, resolve: Resolve, own: Callable[[int, Any], str], rule: str,
         raise ConfigError(message, hint=hint) from error
     except OSError as error:
         message = f"{rule}, got {at.host}: {error.strerror or error}"
-        raise Unfound(message, hint=hint) from error
+        raise HostNotFound(message, hint=hint) from error
     failed: OSError = OSError("it has no address")
     # libzmq, which dials by the same name, takes an address of IPv4.
     for family, _, _, _, address in sorted(found, key=lambda each: each[0] != socket.AF_INET):
@@ -187,7 +187,7 @@ def _first(at: Tcp, resolve: Resolve, own: Callable[[int, Any], str], rule: str,
         except OSError as error:
             failed = error
     message = f"{rule}, got {at.host}: {failed.strerror or failed}"
-    raise Unfound(message, hint=hint) from failed
+    raise HostNotFound(message, hint=hint) from failed
 
 
 def _number(address: Any) -> str:

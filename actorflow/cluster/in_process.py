@@ -13,12 +13,12 @@ from typing import Any
 
 from actorflow.actors.system import STOP_S, ActorSystem
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.layout import numbered
-from actorflow.cluster.process import CHIEF, Process, check_threads
-from actorflow.limits import seconds
-from actorflow.plan.place import Placer
-from actorflow.program import Program
-from actorflow.transport import loopback
+from actorflow.cluster.process.layout import name_processes
+from actorflow.cluster.process.process import CHIEF, Process, check_threads
+from actorflow.plan.placement.placer import Placer
+from actorflow.training.program import Program
+from actorflow.transport.links import loopback
+from actorflow.values.checks import seconds
 
 
 class InProcessCluster(Cluster):
@@ -34,7 +34,9 @@ class InProcessCluster(Cluster):
         threads: int = 0,
         stop_s: float = STOP_S,
     ) -> None:
-        super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
+        super().__init__(
+            program, name_processes("ps", ps), name_processes("worker", workers), placement=placement
+        )
         check_threads(threads)
         self._stop_s = seconds(stop_s, "stop_s") or STOP_S
         self._threads = threads
@@ -50,18 +52,18 @@ class InProcessCluster(Cluster):
     def process(self, name: str) -> Process:
         """Returns a process; KeyError for one that there is not, SessionClosed when none is open."""
         if not self._processes:
-            self.opened()
+            self.open_session_of()
         return self._processes[name]
 
-    def lives(self) -> dict[str, int]:
-        """Returns in which life each process is; see `Cluster.lives`."""
+    def incarnations(self) -> dict[str, int]:
+        """Returns in which life each process is; see `Cluster.incarnations`."""
         return {name: process.incarnation for name, process in self._processes.items()}
 
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine here, where the chief is."""
         if not self._processes:
             coroutine.close()
-            self.opened()  # it is not
+            self.open_session_of()  # it is not
         return await coroutine
 
     async def _start(self) -> None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from actorflow.cluster.cluster import Cluster
     from actorflow.cluster.local import LocalCluster
     from actorflow.launch.restarting import Restarts
-    from actorflow.plan.place import Placer
-    from actorflow.program import Program
-    from actorflow.sim.straggler import Straggler
-    from actorflow.sim.worlds import World
-    from actorflow.transport.settings import Settings
+    from actorflow.plan.placement.placer import Placer
+    from actorflow.sim.world.straggler import Straggler
+    from actorflow.sim.world.world import World
+    from actorflow.training.program import Program
+    from actorflow.transport.rules.link_settings import LinkSettings
     from actorflow.transport.zeromq import Keyring
 
 P = ParamSpec("P")
@@ -49,7 +49,7 @@ def _answers_options(kind: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _given_options(**options: Any) -> dict[str, Any]:
     """Returns the options that somebody gave; the classes of clusters have the defaults of the others."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -69,7 +69,7 @@ class Kinds:
         latency_s: float | None = None,
         work_s: float | None = None,
         straggler: Straggler | None = None,
-        links: Settings | None = None,
+        links: LinkSettings | None = None,
         seed: int | None = None,
         stop_s: float | None = None,
     ) -> Cluster:
@@ -97,7 +97,7 @@ class Kinds:
         """
         from actorflow.cluster.simulated import SimulatedCluster
 
-        options = _given(
+        options = _given_options(
             placement=placement,
             world=world,
             latency_s=latency_s,
@@ -137,7 +137,7 @@ class Kinds:
         """
         from actorflow.cluster.in_process import InProcessCluster
 
-        options = _given(placement=placement, threads=threads, stop_s=stop_s)
+        options = _given_options(placement=placement, threads=threads, stop_s=stop_s)
         return InProcessCluster(program, ps=ps, workers=workers, **options)
 
     @staticmethod
@@ -153,7 +153,7 @@ class Kinds:
         ready_s: float | None = None,
         least: int | None = None,
         threads: int | None = None,
-        links: Settings | None = None,
+        links: LinkSettings | None = None,
         placement: str | Placer | None = None,
         restarts: Restarts | None = None,
         work_s: float | None = None,
@@ -193,7 +193,7 @@ class Kinds:
         """
         from actorflow.cluster.local import LocalCluster
 
-        options = _given(
+        options = _given_options(
             seed=seed,
             transport=transport,
             keys=keys,
@@ -221,7 +221,7 @@ class Kinds:
         ready_s: float | None = None,
         least: int | None = None,
         threads: int | None = None,
-        links: Settings | None = None,
+        links: LinkSettings | None = None,
         placement: str | Placer | None = None,
         stop_s: float | None = None,
     ) -> Cluster:
@@ -247,7 +247,7 @@ class Kinds:
         """
         from actorflow.cluster.connected import ConnectedCluster
 
-        options = _given(
+        options = _given_options(
             keys=keys,
             ready_s=ready_s,
             least=least,

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from actorflow.actors.system import STOP_S
 from actorflow.cluster.connected import Opening
-from actorflow.cluster.link_text import told
-from actorflow.cluster.process import CHIEF
-from actorflow.cluster.sockets import local_keyring, opened
-from actorflow.cluster.station import Open, Station
+from actorflow.cluster.link_text import format_settings
+from actorflow.cluster.process.process import CHIEF
+from actorflow.cluster.process_runtime import Open, ProcessRuntime
+from actorflow.cluster.sockets import local_keyring, open_sockets
 from actorflow.errors import ConfigError, ProgramError
 from actorflow.launch.exits import worth_restart
 from actorflow.launch.inherited import FOLDER
+from actorflow.launch.process_supervisor import Event, Exited, GivenUp, ProcessSupervisor, Started
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.rundir import RunDirectory
-from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
 from actorflow.launch.task import Task
-from actorflow.plan.place import Placer
-from actorflow.program import Program
-from actorflow.program_file import ProgramFile
-from actorflow.transport.settings import LOCAL, Settings
+from actorflow.plan.placement.placer import Placer
+from actorflow.training.program import Program
+from actorflow.training.program_file import ProgramFile
+from actorflow.transport.rules.link_settings import LOCAL, LinkSettings
 from actorflow.transport.zeromq import Keyring
 
 if TYPE_CHECKING:
-    from actorflow.sim.straggler import Straggler
+    from actorflow.sim.world.straggler import Straggler
 
 log = logging.getLogger("actorflow.cluster")
 
@@ -63,7 +63,7 @@ class LocalCluster(Opening):
         ready_s: float = 60.0,
         least: int | None = None,
         threads: int = 1,
-        links: Settings = LOCAL,
+        links: LinkSettings = LOCAL,
         placement: str | Placer = "first",
         restarts: Restarts | None = None,
         work_s: float = 0.0,
@@ -93,7 +93,7 @@ class LocalCluster(Opening):
         self._delay = _delay(work_s, straggler, seed)
         self._ends: dict[str, str] = {}
         self._broken = False
-        self.supervisor: Supervisor | None = None
+        self.supervisor: ProcessSupervisor | None = None
         self.folder: RunDirectory | None = None
 
     def pids(self) -> dict[str, int]:
@@ -105,13 +105,13 @@ class LocalCluster(Opening):
     async def _set_up(self) -> Open:
         self._ends, self._broken = {}, False
         self.folder = RunDirectory(program=self.program_name)
-        self.supervisor = Supervisor(self._told)
-        return opened(self._bind(CHIEF), self._keys)
+        self.supervisor = ProcessSupervisor(self._hear)
+        return open_sockets(self._bind(CHIEF), self._keys)
 
     def _folder(self) -> Path | None:
         return None if self.folder is None else self.folder.path
 
-    async def _bring(self, station: Station) -> None:
+    async def _bring(self, station: ProcessRuntime) -> None:
         assert self.supervisor is not None
         assert self.folder is not None
         address = station.ways.addresses[0].at
@@ -139,7 +139,7 @@ class LocalCluster(Opening):
         argv += ["--stop-s", str(self._stop_s)]
         if self._keys is not None and self._keys.path is not None:  # from which keys are read again
             argv += ["--keys", str(self._keys.path.resolve())]
-        links = told(self._links)
+        links = format_settings(self._links)
         argv += ["--links", links] if links else []
         return [*argv, "--delay", self._delay] if self._delay and job == "worker" else argv
 
@@ -148,7 +148,7 @@ class LocalCluster(Opening):
         try:
             if supervisor is not None:
                 try:
-                    await self._left(supervisor)
+                    await self._wait_left(supervisor)
                 finally:
                     await supervisor.close(grace_s=_GRACE_S)
         finally:
@@ -158,7 +158,7 @@ class LocalCluster(Opening):
                 if logs is not None:
                     log.warning("a process was given up; what all of them printed is in %s", logs)
 
-    async def _left(self, supervisor: Supervisor) -> None:
+    async def _wait_left(self, supervisor: ProcessSupervisor) -> None:
         """Waits for a moment until those have left who were let go."""
         free = self._free.intersection(supervisor.pids())
         ends = [asyncio.ensure_future(supervisor.end(name)) for name in free]
@@ -169,7 +169,7 @@ class LocalCluster(Opening):
 
     # -- what becomes of the children ---------------------------------------------------------------------
 
-    def _told(self, event: Event) -> None:
+    def _hear(self, event: Event) -> None:
         """Hears of the lives of the children."""
         match event:
             case Started(name):

@@ -12,21 +12,21 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.system import STOP_S
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.home_ref import HomeRef
-from actorflow.cluster.layout import numbered
-from actorflow.cluster.process import CHIEF, Process
+from actorflow.cluster.process.layout import name_processes
+from actorflow.cluster.process.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
 from actorflow.graph.fingerprint import fingerprint
-from actorflow.limits import seconds
-from actorflow.plan.place import Placer
-from actorflow.program import Program
-from actorflow.sim import wires
-from actorflow.sim.amounts import check_number, check_whole
-from actorflow.sim.hosts import Host
-from actorflow.sim.lanes import Life
-from actorflow.sim.loop import SimLoop
-from actorflow.sim.straggler import Straggler
-from actorflow.sim.worlds import World, check_latency
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.plan.placement.placer import Placer
+from actorflow.sim.checks import check_number, check_whole
+from actorflow.sim.engine.event_loop import SimLoop
+from actorflow.sim.engine.strands import Lifetime
+from actorflow.sim.world import links
+from actorflow.sim.world.host import Host
+from actorflow.sim.world.straggler import Straggler
+from actorflow.sim.world.world import World, check_latency
+from actorflow.training.program import Program
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
+from actorflow.values.checks import seconds
 
 _OPENED: WeakKeyDictionary[World, int] = WeakKeyDictionary()
 """How many clusters have been opened in a world: their processes are later lives than those before."""
@@ -50,11 +50,13 @@ class SimulatedCluster(Cluster):
         latency_s: float | None = None,
         work_s: float = 0.0,
         straggler: Straggler | None = None,
-        links: Settings = SETTINGS,
+        links: LinkSettings = SETTINGS,
         seed: int | None = None,
         stop_s: float = STOP_S,
     ) -> None:
-        super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
+        super().__init__(
+            program, name_processes("ps", ps), name_processes("worker", workers), placement=placement
+        )
         _check_types(world, straggler, links)
         for name, value in (("latency_s", latency_s), ("seed", seed)):
             if world is not None and value is not None:
@@ -79,21 +81,21 @@ class SimulatedCluster(Cluster):
         self._processes: dict[str, Process] = {}
         self._booted: list[Host] = []
         self._before = 0
-        self._life: Life
+        self._incarnation: Lifetime
 
     @property
     def chief(self) -> Process:
         """The chief's process, in its present life."""
         if CHIEF not in self._processes:
-            self.opened()
+            self.open_session_of()
         return self.process(CHIEF)
 
     def process(self, name: str) -> Process:
         """Returns a process, in its present life; KeyError for one that there is not."""
         return self._processes[name]
 
-    def lives(self) -> dict[str, int]:
-        """Returns in which life each process is; see `Cluster.lives`."""
+    def incarnations(self) -> dict[str, int]:
+        """Returns in which life each process is; see `Cluster.incarnations`."""
         assert self.world is not None
         there = [p for p in self._processes.values() if self.world.host(p.name).alive]
         return {process.name: process.incarnation for process in there}
@@ -118,7 +120,7 @@ class SimulatedCluster(Cluster):
                 world.straggle(host, self._straggler)
             self._booted.append(host)
             await host.on_boot(self._boot)
-        self._life = world.host(CHIEF).life
+        self._incarnation = world.host(CHIEF).lifetime
 
     def _boot(self, host: Host) -> None:
         assert self.world is not None
@@ -128,7 +130,7 @@ class SimulatedCluster(Cluster):
         process = Process(host.name, incarnation, host.system, self.program, work=work)
         for name in self.names:
             if name != host.name:
-                link = wires.link(
+                link = links.link(
                     self.world,
                     host,
                     name,
@@ -156,11 +158,11 @@ class SimulatedCluster(Cluster):
 
     async def _clear(self, world: World, host: Host) -> None:
         """Leaves a host as it was; one that stands still does so when it goes on."""
-        life = host.life
+        life = host.lifetime
 
         async def close() -> None:
             await self._processes[host.name].close()
-            wires.forget(world, host)
+            links.forget(world, host)
 
         closing = host.run(close())
         if not life.paused:
@@ -174,28 +176,28 @@ class SimulatedCluster(Cluster):
         """Runs a coroutine on the chief's host; see `Cluster.at_home`."""
         if self.world is None:
             coroutine.close()
-            self.opened()  # it is not
+            self.open_session_of()  # it is not
         assert self.world is not None
         host = self.world.host(CHIEF)
-        if self._life.dead:  # it may have started again, without what it had
+        if self._incarnation.dead:  # it may have started again, without what it had
             coroutine.close()
-            raise _crashed()
+            raise _coordinator_lost()
         try:
             return await host.run(coroutine)
         except ActorDied as error:
-            if not self._life.dead:
+            if not self._incarnation.dead:
                 raise
-            raise _crashed() from error
+            raise _coordinator_lost() from error
 
     def ref(self, address: str) -> Ref:
         """Returns the address of an actor of any process; see `Cluster.ref`."""
         ref = super().ref(address)
         assert self.world is not None
-        host, life = self.world.host(CHIEF), self._life
+        host, life = self.world.host(CHIEF), self._incarnation
 
         def check() -> None:
-            if life.dead or life is not self._life or self.world is None:
-                raise _crashed()
+            if life.dead or life is not self._incarnation or self.world is None:
+                raise _coordinator_lost()
 
         async def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
             try:
@@ -220,9 +222,11 @@ def _check_types(world: Any, straggler: Any, links: Any) -> None:
     if not isinstance(straggler, Straggler | None):
         message = f"a straggler is a sim.Straggler, got {straggler!r:.60}"
         raise ConfigError(message, hint="sim.Straggler(p=0.1, stall_s=0.2)")
-    if not isinstance(links, Settings):
+    if not isinstance(links, LinkSettings):
         message = f"links are as Settings say, got {links!r:.60}"
-        raise ConfigError(message, hint="actorflow.transport.settings.Settings(silence_s=30.0)")
+        raise ConfigError(
+            message, hint="actorflow.transport.rules.link_settings.LinkSettings(silence_s=30.0)"
+        )
 
 
 def _check_free(host: Host) -> None:
@@ -235,6 +239,6 @@ def _check_free(host: Host) -> None:
         raise ConfigError(message, hint="close that one first, or give each cluster a world of its own")
 
 
-def _crashed() -> CoordinatorLost:
+def _coordinator_lost() -> CoordinatorLost:
     message = f"'{CHIEF}' has crashed, and with it whoever decides about updates"
     return CoordinatorLost(message, hint="open another cluster")

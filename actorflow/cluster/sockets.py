@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from actorflow.cluster.hosts import Resolve, here, is_name, look_up, number_of, towards
-from actorflow.cluster.process import CHIEF
-from actorflow.cluster.station import Open, Ways
+from actorflow.cluster.hosts import Resolver, here, is_name, look_up, number_of, towards
+from actorflow.cluster.process.process import CHIEF
+from actorflow.cluster.process_runtime import Open, Transports
 from actorflow.errors import ConfigError
 from actorflow.launch.inherited import KEYS, NO_KEYS, take
 from actorflow.launch.task import Task
-from actorflow.transport.address import Address, Ipc, Tcp, place
+from actorflow.transport.rules.address import Address, Ipc, Tcp, place
 from actorflow.transport.zeromq import Endpoint, Keyring, check_loopback
 
 
-def opened(bind: str, keys: Keyring | None = None) -> Open:
+def open_sockets(bind: str, keys: Keyring | None = None) -> Open:
     """Returns how a process gets its sockets.
 
     Args:
@@ -26,7 +26,7 @@ def opened(bind: str, keys: Keyring | None = None) -> Open:
         keys: Those of the cluster; None has none.
     """
 
-    def open_ways(loop: AbstractEventLoop, name: str, incarnation: int) -> Ways:
+    def open_ways(loop: AbstractEventLoop, name: str, incarnation: int) -> Transports:
         at = bind
         if name != CHIEF and isinstance(place(bind), Ipc):
             at = f"{bind}-{incarnation:x}"
@@ -79,7 +79,7 @@ def chief_at(address: str, keys: Keyring | None) -> Address:
     return Address(address, keys.ring.current.public if keys is not None and shows else None)
 
 
-def bind_of(task: Task, resolve: Resolve = look_up) -> str:
+def bind_of(task: Task, resolve: Resolver = look_up) -> str:
     """Returns where a process binds: as it is told, else where the chief can reach it.
 
     That is beside the chief's socket file, or any port of the interface that leads to the chief's host.
@@ -97,7 +97,7 @@ def bind_of(task: Task, resolve: Resolve = look_up) -> str:
     return f"tcp://{towards(chief, resolve)}:0"
 
 
-def bindable(bind: str, resolve: Resolve = look_up) -> str:
+def bindable(bind: str, resolve: Resolver = look_up) -> str:
     """Returns an address that can be bound: its own name is replaced by the number that it leads to.
 
     Raises:
@@ -109,7 +109,7 @@ def bindable(bind: str, resolve: Resolve = look_up) -> str:
     return bind
 
 
-def dialled_at(address: str, resolve: Resolve = look_up) -> str:
+def dial_address(address: str, resolve: Resolver = look_up) -> str:
     """Returns an address as libzmq can dial it: a name stays, which it looks up each time, if it has IPv4.
 
     Raises:

@@ -11,22 +11,22 @@ from math import nan
 from typing import Any
 from weakref import ReferenceType, ref
 
-from actorflow import setting
-from actorflow.batches import Input
-from actorflow.bookmark import Bookmark
-from actorflow.call_site import users_level
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.course import Course
-from actorflow.cluster.messages import SHARD
-from actorflow.cluster.training import Training
-from actorflow.coord.bearing import counted, kind
-from actorflow.coord.consulting import checked, enough
-from actorflow.coord.meeting import ShardStats
-from actorflow.coord.messages import Batch, Updated
-from actorflow.coord.policy import Policy, Sync, full
-from actorflow.coord.settings import Agreement, RunSettings
+from actorflow.cluster.loss_trend import LossTrend
+from actorflow.cluster.process.messages import SHARD
+from actorflow.cluster.training_run import TrainingRun
+from actorflow.coord.actors.introductions import ShardStats
+from actorflow.coord.rules.messages import Batch, Updated
+from actorflow.coord.rules.policy import Policy, Sync, full
+from actorflow.coord.rules.policy_checks import check_policy, has_enough
+from actorflow.coord.rules.run_health import dropped_of, kind
+from actorflow.coord.rules.run_settings import Agreement, RunSettings
 from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError, NoBetter
-from actorflow.trainer import EpochDone, Meter, RunDone, StepDone, scored
+from actorflow.runtime import environment
+from actorflow.runtime.call_site import users_level
+from actorflow.training.batches import InputStats
+from actorflow.training.position import TrainingPosition
+from actorflow.training.trainer import EpochDone, RunDone, StepDone, ThroughputMeter, score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -87,7 +87,7 @@ class Trainer:
         )
         self.record: list[Updated] = []
         self._policy = self._fitting(Sync() if policy is None else policy)
-        self._training: Training | None = None
+        self._training: TrainingRun | None = None
         self._turn: _Turn | None = None
 
     @property
@@ -118,9 +118,9 @@ class Trainer:
 
     def _fitting(self, policy: Policy) -> Policy:
         seats = len(self.cluster.workers)
-        fitting = checked(_policy(policy), seats)
+        fitting = check_policy(_policy(policy), seats)
         if self.settings.agreement == "per_shard":
-            enough(fitting, full(seats))
+            has_enough(fitting, full(seats))
         return fitting
 
     def run(
@@ -159,7 +159,7 @@ class Trainer:
     ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
         if epochs is None and steps is None:
             epochs = self.cluster.program.epochs
-        self.cluster.opened()
+        self.cluster.open_session_of()
         replace(self.settings, steps=steps, epochs=epochs)  # says what is wrong with them
         if self._runs():
             message = "a trainer runs once at a time, and a run of this one is open"
@@ -168,7 +168,7 @@ class Trainer:
             )
         self._turn = turn
         try:
-            run = _Run(self, steps, epochs)
+            run = _TrainingRun(self, steps, epochs)
             while not run.over:
                 async with aclosing(run.updates()) as events:
                     async for event in events:
@@ -190,17 +190,17 @@ class Trainer:
         self.cluster.check_here()
         if self._training is None:
             raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
-        self.cluster.opened()
+        self.cluster.open_session_of()
         self._check_present(self._training)
         found: list[ShardStats] = await self.cluster.at_home(self._training.stats())
         return found
 
-    async def begun(self, settings: RunSettings) -> Training:
+    async def begin_run(self, settings: RunSettings) -> TrainingRun:
         """Begins a run of a coordinator; opens the shards before the first."""
         cluster = self.cluster
         cluster.check_here()
         if self._training is None:
-            self._training = await self._opened()
+            self._training = await self._open_shards()
         training = self._training
         self._check_present(training)
         try:
@@ -210,7 +210,7 @@ class Trainer:
             raise
         return training
 
-    def _check_present(self, training: Training) -> None:
+    def _check_present(self, training: TrainingRun) -> None:
         """Raises ConfigError unless these are the shards that are open on the cluster."""
         if training is not self.cluster.training:
             since = "another has trained on the cluster since"
@@ -219,15 +219,15 @@ class Trainer:
             message = f"the shards of this trainer are closed: {since}"
             raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
 
-    async def _opened(self) -> Training:
+    async def _open_shards(self) -> TrainingRun:
         """Opens the shards, in place of those of a trainer before."""
         cluster = self.cluster
-        attendance, before = cluster.attendance, cluster.training
+        attendance, before = cluster.availability, cluster.training
         assert attendance is not None, "the cluster is open"
         if before is not None:
             await cluster.at_home(before.close())
         numbers = cluster.run_numbers
-        training = Training(cluster.chief, attendance, cluster.layout, self.policy, self.settings, numbers)
+        training = TrainingRun(cluster.chief, attendance, cluster.layout, self.policy, self.settings, numbers)
         cluster.training = training
         await cluster.at_home(training.open())
         return training
@@ -240,7 +240,7 @@ def _check_given(cluster: Any, settings: Any) -> None:
         raise ConfigError(message, hint="async with af.Cluster.simulated(program) as cluster: ...")
     if not isinstance(settings, RunSettings | None):
         message = f"settings are RunSettings, got {settings!r:.60}"
-        raise ConfigError(message, hint="actorflow.coord.settings.RunSettings(lease_s=30.0)")
+        raise ConfigError(message, hint="actorflow.coord.rules.run_settings.RunSettings(lease_s=30.0)")
 
 
 def _settings(given: RunSettings) -> RunSettings:
@@ -272,7 +272,7 @@ class _Turn:
     events: ReferenceType[AsyncGenerator[Any, None]] | None = None
 
 
-class _Run:
+class _TrainingRun:
     """The state of one run: where it is, and the sums of the current epoch."""
 
     def __init__(self, trainer: Trainer, steps: int | None, epochs: int | None) -> None:
@@ -281,7 +281,7 @@ class _Run:
         self._program = trainer.cluster.program
         self._steps = steps
         self._epochs = epochs
-        self._meter = Meter(lambda: self._cluster.messages, setting.clock(), Bookmark())
+        self._meter = ThroughputMeter(lambda: self._cluster.messages, environment.clock(), TrainingPosition())
         self._epoch = self._step = self._first = self._told = self._batches = 0
         self._dropped: Counter[str] = Counter()  # contributions, by the kind of reason
         self._not_finite = 0  # of these
@@ -290,7 +290,9 @@ class _Run:
         self._unknown = [nan] * (1 + len(self._program.metrics))
         self._last: EpochDone | None = None
         fresh = trainer.policy.fresh
-        self._course = Course(1 if fresh else len(trainer.cluster.workers))  # whose base is the first version
+        self._course = LossTrend(
+            1 if fresh else len(trainer.cluster.workers)
+        )  # whose base is the first version
         self._goes_on = trainer.cluster.training is not None  # with what another run has made
         self.over = False
 
@@ -305,21 +307,21 @@ class _Run:
             before=self._batches,
             not_finite=self._not_finite,
         )
-        training = await self._trainer.begun(settings)
+        training = await self._trainer.begin_run(settings)
         home, number = self._cluster.at_home, training.number
         try:
             while isinstance(heard := await home(training.next()), Updated):
-                self._cluster.opened()
+                self._cluster.open_session_of()
                 epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
                 if min(epochs) > self._epoch and self._step > self._first:
                     yield await self._end_epoch(min(epochs))
                 self._epoch = max(self._epoch, min(epochs))
                 self._latest = max(self._latest, *epochs)
-                yield self._updated(heard)
-            self._cluster.opened()
+                yield self._update_done(heard)
+            self._cluster.open_session_of()
             self._drop(why for _, why in heard.dropped)  # the next epoch goes on counting from there
             if heard.error is not None:
-                raise self._placed(heard.error)
+                raise self._locate(heard.error)
         finally:
             if training is self._cluster.training:  # else it has ended already
                 await home(training.end(number))
@@ -333,8 +335,8 @@ class _Run:
         """Tests, and returns the figures of the last epoch with what the test found."""
         last = self._last
         assert last is not None
-        with self._meter.paused():
-            test = await scored("test", self._program.test, self._cluster)
+        with self._meter.pause():
+            test = await score("test", self._program.test, self._cluster)
         self._tell_of_course()
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
@@ -358,13 +360,13 @@ class _Run:
             message += "A lower rate may help"
         warnings.warn(NoBetter(message), stacklevel=users_level())
 
-    def _placed(self, error: ActorflowError) -> ActorflowError:
+    def _locate(self, error: ActorflowError) -> ActorflowError:
         """Returns an error; one that an optimizer raised on its shard with the node of the update."""
         where, node = error.where, self._program.train.node
         at_shard = where is not None and (where.actor or "").partition("/")[0] == SHARD and not where.node
         return error.at(node.where) if at_shard and not isinstance(error, CoordinationError) else error
 
-    def _updated(self, heard: Updated) -> UpdateDone:
+    def _update_done(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
         self._drop(why for _, why in heard.dropped)
         self._step += 1
@@ -381,14 +383,14 @@ class _Run:
         """Counts contributions that were dropped."""
         known = tuple(reasons)
         self._dropped.update(kind(reason) for reason in known)
-        self._not_finite += counted(known)
+        self._not_finite += dropped_of(known)
 
     async def _end_epoch(self, over: int) -> EpochDone:
         """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
         self._epoch = over - 1
         means = [total / self._told for total in self._sums] or self._unknown
-        with self._meter.paused():
-            scores = await scored("evaluate", self._program.evaluate, self._cluster)
+        with self._meter.pause():
+            scores = await score("evaluate", self._program.evaluate, self._cluster)
         done = EpochDone(**self._progress(means), scores=scores)
         self._epoch = over
         self._first, self._told, self._sums = self._step, 0, []
@@ -405,8 +407,8 @@ class _Run:
             "metrics": dict(zip(self._program.metrics, numbers[1:], strict=True)),
             "train_s": train_s,
             "messages": self._meter.messages(),
-            "input": Input(0.0, train_s),
-            "bookmark": Bookmark(epoch=self._epoch, step=self._step, unfixed=_no_position()),
+            "input": InputStats(0.0, train_s),
+            "bookmark": TrainingPosition(epoch=self._epoch, step=self._step, unfixed=_no_position()),
         }
 
 

@@ -1,1 +1,1 @@
-"""Coordination of several workers: membership, policies, permits, commits, and the actors that obey them."""
+"""Coordination of replicas: membership, policies, permits and commits."""

@@ -22,7 +22,7 @@ else:
 
     def __getattr__(name: str) -> object:
         if name not in __all__:
-            from actorflow.other_names import missing
+            from actorflow.runtime.name_hints import missing
 
             raise missing(sys.modules[__name__], name, __all__)
         from actorflow.data import public

@@ -9,22 +9,22 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
-from actorflow.call_site import source_line
-from actorflow.data import settings
-from actorflow.data.batching import Batch, Bucket
-from actorflow.data.chain import Repeat
-from actorflow.data.flow import Stream
-from actorflow.data.iteration import Iteration
-from actorflow.data.names import Name, find, named
-from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
-from actorflow.data.padding import checked, padded
-from actorflow.data.page_locked import HOST, on_the_way_to
-from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
-from actorflow.data.shuffle import Shuffle
-from actorflow.data.source import Source
-from actorflow.data.stacking import rows, stacked
-from actorflow.data.stage import Place
+from actorflow.data.run.iteration import Iteration
+from actorflow.data.run.pipeline_plan import Capacity, Length, Stage, Workers, capacity, fingerprint
+from actorflow.data.run.stream import Stream
+from actorflow.data.sources.protocol import Source
+from actorflow.data.stages.batching import BatchStage, BucketStage
+from actorflow.data.stages.chain import Repeat
+from actorflow.data.stages.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
+from actorflow.data.stages.shuffle import Shuffle
+from actorflow.data.stages.stage import CallSite
+from actorflow.data.values import checks
+from actorflow.data.values.collate import collate, rows
+from actorflow.data.values.padding import check_padding, pad_batch
+from actorflow.data.values.page_locked import HOST, on_the_way_to
+from actorflow.data.workers.function_names import FunctionName, find, name_function
 from actorflow.errors import ActorflowError, ConfigError, InputError, Where
+from actorflow.runtime.call_site import source_line
 
 
 def _same(count: float) -> Length:
@@ -44,11 +44,11 @@ class Pipeline:
         source: Where the elements come from.
     """
 
-    __slots__ = ("_place", "_source", "_stages")
+    __slots__ = ("_call_site", "_source", "_stages")
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._place = Place(source.name, source_line())
+        self._call_site = CallSite(source.name, source_line())
         self._stages: tuple[Stage, ...] = ()
 
     # -- stages ------------------------------------------------------------------------------------
@@ -83,27 +83,27 @@ class Pipeline:
             max_bytes: With threads or processes: a queue of so many bytes right behind the map, and no
                 element larger than that.
         """
-        f = settings.function("map", _found(function) if isinstance(function, str) else function)
-        size = settings.optional("map", "element_bytes", element_bytes, 0)
+        f = checks.function("map", _find_function(function) if isinstance(function, str) else function)
+        size = checks.optional("map", "element_bytes", element_bytes, 0)
         as_bits = isinstance(random, str) and random == "bits"
-        chance = as_bits or settings.is_flag(random)
-        settings.check("map", "random", random, chance, "as True, False or 'bits'")
-        random, seed = as_bits or bool(random), settings.seed("map", seed)
-        ordered = settings.flag("map", "ordered", ordered)
-        settings.check("map", "seed", seed, random or seed is None, "only with random=True or random='bits'")
-        n, m = settings.optional("map", "threads", threads), settings.optional("map", "processes", processes)
-        settings.check("map", "threads or processes", (n, m), n is None or m is None, "not both")
-        settings.check(
+        chance = as_bits or checks.is_flag(random)
+        checks.check("map", "random", random, chance, "as True, False or 'bits'")
+        random, seed = as_bits or bool(random), checks.seed("map", seed)
+        ordered = checks.flag("map", "ordered", ordered)
+        checks.check("map", "seed", seed, random or seed is None, "only with random=True or random='bits'")
+        n, m = checks.optional("map", "threads", threads), checks.optional("map", "processes", processes)
+        checks.check("map", "threads or processes", (n, m), n is None or m is None, "not both")
+        checks.check(
             "map", "ordered", ordered, ordered or bool(n or m), "False only with threads or processes"
         )
         count = n or m
-        most = settings.optional("map", "max_bytes", max_bytes)
-        settings.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
+        most = checks.optional("map", "max_bytes", max_bytes)
+        checks.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
         name = None if m is None else _name(f)
         workers = None if count is None else Workers(f, count, name, ordered, random, as_bits, seed)
         own = seed
         return self._with(
-            f"map {settings.named(f)!r}",
+            f"map {checks.name_of_function(f)!r}",
             f"random {'bits' if as_bits else random}, seed {seed}, ordered {ordered}",
             lambda place, drawn: Map(
                 place, f, (drawn if own is None else own) if random else None, as_bits=as_bits
@@ -118,8 +118,8 @@ class Pipeline:
 
     def filter(self, keep: Callable[[Any], Any]) -> Pipeline:
         """Keeps the elements for which `keep` is true."""
-        f = settings.function("filter", keep)
-        label = f"filter {settings.named(f)!r}"
+        f = checks.function("filter", keep)
+        label = f"filter {checks.name_of_function(f)!r}"
         return self._with(label, "", lambda place, _: Filter(place, f), _unknown, looks=True)
 
     def shuffle(self, size: int, *, seed: int | None = None) -> Pipeline:
@@ -132,7 +132,7 @@ class Pipeline:
             size: Elements held; as many as an epoch has give every order the same chance.
             seed: Of the draws; drawn when the pipeline is opened if there is none.
         """
-        n, own = settings.whole("shuffle", "size", size), settings.seed("shuffle", seed)
+        n, own = checks.whole("shuffle", "size", size), checks.seed("shuffle", seed)
         return self._with(
             f"shuffle({n})",
             f"seed {own}",
@@ -144,7 +144,7 @@ class Pipeline:
 
     def repeat(self, count: int | None = None) -> Pipeline:
         """Runs everything before it `count` times, each an epoch; None: for ever, until one is empty."""
-        n = settings.optional("repeat", "count", count)
+        n = checks.optional("repeat", "count", count)
         times = math.inf if n is None else n
         return self._with(
             f"repeat({'' if n is None else n})",
@@ -161,13 +161,13 @@ class Pipeline:
             drop_remainder: Drops the last batch of an epoch if it has fewer.
         """
         n, drop = (
-            settings.whole("batch", "size", size),
-            settings.flag("batch", "drop_remainder", drop_remainder),
+            checks.whole("batch", "size", size),
+            checks.flag("batch", "drop_remainder", drop_remainder),
         )
         return self._with(
             f"batch({n})",
             f"drop {drop}",
-            lambda place, _: Batch(place, n, drop_remainder=drop, join=stacked),
+            lambda place, _: BatchStage(place, n, drop_remainder=drop, join=collate),
             partial(_batches, n, drop),
             holds=n,
             gathers=n,
@@ -182,13 +182,13 @@ class Pipeline:
                 None for 0 (no bytes). What an array cannot hold, such as nan among integers, is an error.
             drop_remainder: Drops the last batch of an epoch if it has fewer.
         """
-        verb, padding = "padded_batch", checked("padded_batch", padding)
-        n, drop = settings.whole(verb, "size", size), settings.flag(verb, "drop_remainder", drop_remainder)
+        verb, padding = "padded_batch", check_padding("padded_batch", padding)
+        n, drop = checks.whole(verb, "size", size), checks.flag(verb, "drop_remainder", drop_remainder)
         return self._with(
             f"{verb}({n})",
             f"drop {drop}, padding {padding!r}",
-            lambda place, _: Batch(
-                place, n, drop_remainder=drop, join=lambda values: padded(values, padding)
+            lambda place, _: BatchStage(
+                place, n, drop_remainder=drop, join=lambda values: pad_batch(values, padding)
             ),
             partial(_batches, n, drop),
             holds=n,
@@ -215,21 +215,21 @@ class Pipeline:
             drop_remainder: Drops what is left in the buckets when an epoch ends.
         """
         f, drop = (
-            settings.function("bucket", length),
-            settings.flag("bucket", "drop_remainder", drop_remainder),
+            checks.function("bucket", length),
+            checks.flag("bucket", "drop_remainder", drop_remainder),
         )
-        padding = checked("bucket", padding)
-        bounds = settings.whole_numbers("bucket", "boundaries", boundaries)
-        counts = settings.whole_numbers("bucket", "sizes", sizes)
+        padding = check_padding("bucket", padding)
+        bounds = checks.whole_numbers("bucket", "boundaries", boundaries)
+        counts = checks.whole_numbers("bucket", "sizes", sizes)
         rising = all(a < b for a, b in pairwise(bounds))
-        settings.check("bucket", "boundaries", bounds, rising, "that ascend")
+        checks.check("bucket", "boundaries", bounds, rising, "that ascend")
         fits = len(counts) == len(bounds) + 1
-        settings.check("bucket", "sizes", counts, fits, f"for each of the {len(bounds) + 1} buckets")
+        checks.check("bucket", "sizes", counts, fits, f"for each of the {len(bounds) + 1} buckets")
         return self._with(
-            f"bucket {settings.named(f)!r}",
+            f"bucket {checks.name_of_function(f)!r}",
             f"{bounds}, {counts}, drop {drop}, padding {padding!r}",
-            lambda place, _: Bucket(
-                place, f, bounds, counts, drop_remainder=drop, join=lambda values: padded(values, padding)
+            lambda place, _: BucketStage(
+                place, f, bounds, counts, drop_remainder=drop, join=lambda values: pad_batch(values, padding)
             ),
             _unknown,
             holds=sum(counts),
@@ -240,25 +240,25 @@ class Pipeline:
 
     def take(self, count: int) -> Pipeline:
         """Ends every epoch after its first `count` elements."""
-        n = settings.whole("take", "count", count, 0)
+        n = checks.whole("take", "count", count, 0)
         return self._with(f"take({n})", "", lambda place, _: Take(place, n), lambda length: min(length, n))
 
     def skip(self, count: int) -> Pipeline:
         """Leaves out the first `count` elements of every epoch."""
-        n = settings.whole("skip", "count", count, 0)
+        n = checks.whole("skip", "count", count, 0)
         return self._with(
             f"skip({n})", "", lambda place, _: Skip(place, n), lambda length: max(length - n, 0)
         )
 
     def enumerate(self, start: int = 0) -> Pipeline:
         """Makes pairs (index, element), counted from `start` in every epoch."""
-        n = settings.whole("enumerate", "start", start, 0)
+        n = checks.whole("enumerate", "start", start, 0)
         return self._with(f"enumerate({n})", "", lambda place, _: Enumerate(place, n), _same)
 
     def flat_map(self, function: Callable[[Any], Any]) -> Pipeline:
         """Puts the elements of the iterable that `function` gives for each in its place."""
-        f = settings.function("flat_map", function)
-        label = f"flat_map {settings.named(f)!r}"
+        f = checks.function("flat_map", function)
+        label = f"flat_map {checks.name_of_function(f)!r}"
         return self._with(
             label, "", lambda place, _: FlatMap(place, f), _unknown, scales=False, looks=True, expands=True
         )
@@ -282,13 +282,13 @@ class Pipeline:
             size: By up to so many elements.
             max_bytes: And by up to so many bytes; an element that alone has more is an error.
             device: Where elements go next. For a card, such as "/gpu:0", their arrays are copied into
-                page-locked memory, from which it copies while it computes; see `data.page_locked`.
+                page-locked memory, from which it copies while it computes; see `data.values.page_locked`.
 
         Raises:
             PlacementError: for a card where CuPy, or the card, is missing.
         """
-        n = settings.whole("prefetch", "size", size)
-        most = settings.optional("prefetch", "max_bytes", max_bytes)
+        n = checks.whole("prefetch", "size", size)
+        most = checks.optional("prefetch", "max_bytes", max_bytes)
         try:
             copy = on_the_way_to(device)
         except ActorflowError as error:
@@ -302,15 +302,15 @@ class Pipeline:
         self,
         label: str,
         told: str,
-        operator: Callable[[Place, int], Any] | None,
+        operator: Callable[[CallSite, int], Any] | None,
         length: Callable[[float], Length],
         **more: Any,
     ) -> Pipeline:
         stage = Stage(
-            place=Place(label, source_line()), settings=told, operator=operator, length=length, **more
+            call_site=CallSite(label, source_line()), settings=told, operator=operator, length=length, **more
         )
         made = object.__new__(Pipeline)
-        made._source, made._place, made._stages = self._source, self._place, (*self._stages, stage)
+        made._source, made._call_site, made._stages = self._source, self._call_site, (*self._stages, stage)
         return made
 
     # -- what it is --------------------------------------------------------------------------------
@@ -322,11 +322,11 @@ class Pipeline:
             InputError: nobody knows, there is no end, or more than `len` may give.
         """
         count: Length = self._source.size
-        unknown = self._place
+        unknown = self._call_site
         for stage in self._stages:
             if count is None:
                 break
-            count, unknown = stage.length(count), stage.place
+            count, unknown = stage.length(count), stage.call_site
         if count is None or count > sys.maxsize:
             why = "the number of elements is not known" if count is None else "there is no end"
             if count is not None and count != math.inf:
@@ -345,14 +345,14 @@ class Pipeline:
     @property
     def capacity(self) -> Capacity:
         """What it may hold at once when it runs: elements, and bytes where they are known beforehand."""
-        return capacity(self._place.label, self._source.element_bytes, self._stages)
+        return capacity(self._call_site.label, self._source.element_bytes, self._stages)
 
     @property
     def line(self) -> str:
         """Where the user wrote its source: `file:line`."""
-        return self._place.line
+        return self._call_site.line
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Returns what it is, as a sentence names it, with its line."""
         return f"{repr(self).strip('<>').replace('Pipeline', 'pipeline', 1)} at {self.line}"
 
@@ -375,7 +375,7 @@ class Pipeline:
         Raises:
             InputError: the position is of another pipeline.
         """
-        return Stream(self._source, self._place, self._stages, position, told=self.told)
+        return Stream(self._source, self._call_site, self._stages, position, told=self.describe)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         """Opens itself, gives every element, and leaves nothing behind."""
@@ -388,17 +388,17 @@ def _batches(size: int, drop: bool, length: float) -> Length:
     return length // size if drop else math.ceil(length / size)
 
 
-def _found(name: str) -> Callable[..., Any]:
+def _find_function(name: str) -> Callable[..., Any]:
     """Returns the function that a name means; raises ConfigError at the user's line."""
     try:
-        return find(named(name))
+        return find(name_function(name))
     except ConfigError as error:
         raise error.at(Where(defined_at=source_line())) from error.__cause__
 
 
-def _name(function: Callable[..., Any]) -> Name:
+def _name(function: Callable[..., Any]) -> FunctionName:
     """Returns the name by which processes find a function; raises ConfigError at the user's line."""
     try:
-        return named(function)
+        return name_function(function)
     except ConfigError as error:
         raise error.at(Where(defined_at=source_line())) from None

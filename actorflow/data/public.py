@@ -7,27 +7,31 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec
 
-from actorflow.call_site import source_line
-from actorflow.data import (
-    delimited,
-    fixed,
+from actorflow.data.combine import concatenate, interleave, zip
+from actorflow.data.pipeline import Pipeline
+from actorflow.data.run.buffer import StreamLeft
+from actorflow.data.run.pipeline_plan import Capacity
+from actorflow.data.run.stream import Stream
+from actorflow.data.sources import (
+    csv as delimited,
+)  # fmt: skip
+from actorflow.data.sources import (
+    fixed_size,
     generated,
     idx_files,
     in_memory,
     npy_files,
     npz_files,
     queued,
-    text,
     tfrecord_files,
-)  # fmt: skip
-from actorflow.data.buffer import StreamLeft
-from actorflow.data.flow import Stream
-from actorflow.data.pipeline import Pipeline
-from actorflow.data.plan import Capacity
-from actorflow.data.several import concatenate, interleave, zip
-from actorflow.data.source import Source
-from actorflow.data.stats import StageStats, Stats
+)
+from actorflow.data.sources import (
+    text_lines as text,
+)
+from actorflow.data.sources.protocol import Source
+from actorflow.data.stages.stats import StageStats, Stats
 from actorflow.errors import ActorflowError, Where
+from actorflow.runtime.call_site import source_line
 
 __all__ = [
     "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "concatenate", "csv",
@@ -62,6 +66,6 @@ npy = _pipeline(npy_files.npy)
 npz = _pipeline(npz_files.npz)
 numbers = _pipeline(in_memory.numbers)
 queue = _pipeline(queued.queue)
-records = _pipeline(fixed.records)
+records = _pipeline(fixed_size.records)
 text_lines = _pipeline(text.text_lines)
 tfrecord = _pipeline(tfrecord_files.tfrecord)

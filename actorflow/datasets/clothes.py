@@ -12,7 +12,7 @@ import numpy as np
 from actorflow.datasets import debian
 from actorflow.datasets.dataset import Absent, Dataset, Source
 from actorflow.datasets.fetching import load
-from actorflow.datasets.places import DATA, Places
+from actorflow.datasets.folders import DATA, DatasetFolders
 
 CLASSES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
@@ -45,10 +45,10 @@ def fashion_mnist(*, download: bool = True) -> tuple[Any, Any, Any, Any]:
         DatasetError: they cannot be had, or the copy in the cache is damaged; the text says what to do.
         ConfigError: the cache cannot be written.
     """
-    return decoded(load(FASHION_MNIST, download=download))
+    return decode(load(FASHION_MNIST, download=download))
 
 
-def decoded(content: bytes) -> tuple[Any, Any, Any, Any]:
+def decode(content: bytes) -> tuple[Any, Any, Any, Any]:
     """Returns images and labels, as `fashion_mnist` does, of four files in the format IDX in a row."""
     found, at = [], 0
     for _ in _FILES:
@@ -75,7 +75,7 @@ def _read(folder: Path) -> bytes:
 
 
 def _lines(content: bytes) -> Iterator[str]:
-    images, labels, test_images, _ = decoded(content)
+    images, labels, test_images, _ = decode(content)
     yield (
         f"{len(images):,} images of 28x28 to train with, {len(test_images):,} to test with, of "
         + ", ".join(CLASSES)
@@ -86,7 +86,7 @@ def _lines(content: bytes) -> Iterator[str]:
     yield "  ".join(f"{CLASSES[label]:28}" for label in labels[:4]).rstrip()
 
 
-def _sources(places: Places) -> Iterator[Source]:
+def _sources(places: DatasetFolders) -> Iterator[Source]:
     return debian.of_folder(_PACKAGE, _FOLDER, _read, places, places.shared)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 
 Tell = Callable[[str], None]
 """Is told what is being done now, in a few words, before what may take a while."""
@@ -65,7 +65,7 @@ class Dataset:
     file: str
     size: int
     sha256: str
-    sources: Callable[[Places], Iterable[Source]]
+    sources: Callable[[DatasetFolders], Iterable[Source]]
     remedies: tuple[str, ...]
     lines: Callable[[bytes], Iterator[str]]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from actorflow.datasets.dataset import Absent, Source, Tell
-from actorflow.datasets.places import DATA, Places
+from actorflow.datasets.folders import DATA, DatasetFolders
 
 _R_LIBRARY = Path("usr/lib/R/site-library")
 _DOWNLOAD_S = 300.0
@@ -30,7 +30,7 @@ _PATIENCE = (
 
 
 def of_r(
-    package: str, name: str, read: Callable[[Path], bytes], need: Callable[[], None], places: Places
+    package: str, name: str, read: Callable[[Path], bytes], need: Callable[[], None], places: DatasetFolders
 ) -> Iterator[Source]:
     """Yields where a package of R may be: in the user's folder, installed, in Debian's archive.
 
@@ -48,7 +48,7 @@ def of_folder(
     package: str,
     inside: Path,
     read: Callable[[Path], bytes],
-    places: Places,
+    places: DatasetFolders,
     installed: Sequence[Path],
     need: Callable[[], None] = lambda: None,
 ) -> Iterator[Source]:
@@ -74,7 +74,7 @@ def of_folder(
     def download(tell: Tell) -> bytes:
         need()
         with tempfile.TemporaryDirectory(prefix="actorflow-data-") as folder:
-            return _unpacked(_downloaded(package, Path(folder), tell), inside, read, tell)
+            return _unpack(_download(package, Path(folder), tell), inside, read, tell)
 
     yield Source(f"apt-get download {package}", download, downloads=True, slow=True)
 
@@ -90,17 +90,17 @@ def _reader(folder: Path, read: Callable[[Path], bytes]) -> Callable[[Tell], byt
 
 
 def _unpacker(deb: Path, inside: Path, read: Callable[[Path], bytes]) -> Callable[[Tell], bytes]:
-    return lambda tell: _unpacked(deb, inside, read, tell)
+    return lambda tell: _unpack(deb, inside, read, tell)
 
 
-def _unpacked(deb: Path, inside: Path, read: Callable[[Path], bytes], tell: Tell) -> bytes:
+def _unpack(deb: Path, inside: Path, read: Callable[[Path], bytes], tell: Tell) -> bytes:
     with tempfile.TemporaryDirectory(prefix="actorflow-data-") as folder:
         tell(f"unpacking {deb.name}")
         _ran(["dpkg-deb", "-x", str(deb), folder], Path(folder), _UNPACK_S)
         return _reader(Path(folder) / inside, read)(tell)
 
 
-def _downloaded(package: str, folder: Path, tell: Tell) -> Path:
+def _download(package: str, folder: Path, tell: Tell) -> Path:
     """Returns the file of a package; it comes to lie in `folder`."""
     if shutil.which("dpkg-deb") is None:
         raise Absent("dpkg-deb is not installed")

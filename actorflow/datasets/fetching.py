@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from actorflow.datasets import kept, search
+from actorflow.datasets import atomic_files, search
 from actorflow.datasets.dataset import Absent, Dataset, Source, Tell, silent
-from actorflow.datasets.places import DATA, Places
+from actorflow.datasets.folders import DATA, DatasetFolders
 from actorflow.errors import DatasetDamaged
 
 
@@ -30,7 +30,7 @@ class Fetched:
 
 
 def load(
-    dataset: Dataset, *, download: bool = True, places: Places | None = None, tell: Tell = silent
+    dataset: Dataset, *, download: bool = True, places: DatasetFolders | None = None, tell: Tell = silent
 ) -> bytes:
     """Returns the content of a data set, checked; what took long to get is kept in the cache.
 
@@ -45,14 +45,14 @@ def load(
         DatasetMissing: it is nowhere to be found.
         ConfigError: the cache cannot be written.
     """
-    places = Places.of() if places is None else places
+    places = DatasetFolders.of() if places is None else places
     path = places.kept / dataset.file
     try:
-        content = kept.read(path)
+        content = atomic_files.read(path)
     except Absent:
         found = search.first(dataset, sources(dataset, places, download=download), tell)
         if found.source.slow:
-            kept.keep(path, found.content)
+            atomic_files.keep(path, found.content)
         return found.content
     wrong = dataset.wrong(content)
     if wrong is not None:
@@ -62,7 +62,7 @@ def load(
 
 
 def fetch(
-    dataset: Dataset, *, to: Path | None = None, places: Places | None = None, tell: Tell = silent
+    dataset: Dataset, *, to: Path | None = None, places: DatasetFolders | None = None, tell: Tell = silent
 ) -> Fetched:
     """Makes sure that a folder has the file of a data set, and returns which file that is.
 
@@ -78,20 +78,20 @@ def fetch(
         DatasetError: it cannot be had; the text says why, and what can be done.
         ConfigError: the folder cannot be written.
     """
-    places = Places.of() if places is None else places
+    places = DatasetFolders.of() if places is None else places
     path = (places.kept if to is None else to) / dataset.file
     try:
-        if dataset.wrong(kept.read(path)) is None:
+        if dataset.wrong(atomic_files.read(path)) is None:
             return Fetched(path, dataset.size, dataset.sha256, None)
         tell(f"{path} is damaged and will be replaced")
     except Absent:
         pass
     found = search.first(dataset, sources(dataset, places), tell)
-    kept.keep(path, found.content)
+    atomic_files.keep(path, found.content)
     return Fetched(path, len(found.content), dataset.sha256, found.source.where)
 
 
-def sources(dataset: Dataset, places: Places, *, download: bool = True) -> Iterator[Source]:
+def sources(dataset: Dataset, places: DatasetFolders, *, download: bool = True) -> Iterator[Source]:
     """Yields where to look for a data set, in this order: files as `fetch` writes them, then packages."""
     yield _file(f"the cache {places.kept}", places.kept / dataset.file)
     if places.given is None:
@@ -102,7 +102,7 @@ def sources(dataset: Dataset, places: Places, *, download: bool = True) -> Itera
 
 
 def _file(where: str, path: Path) -> Source:
-    return Source(where, lambda tell: kept.read(path))
+    return Source(where, lambda tell: atomic_files.read(path))
 
 
 def _unset(tell: Tell) -> bytes:

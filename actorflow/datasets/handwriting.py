@@ -11,7 +11,7 @@ import numpy as np
 
 from actorflow.datasets.dataset import Absent, Dataset, Source, Tell
 from actorflow.datasets.fetching import load
-from actorflow.datasets.places import DATA, Places
+from actorflow.datasets.folders import DATA, DatasetFolders
 
 _SIDE = 8
 _BRIGHTEST = 16
@@ -30,10 +30,10 @@ def digits() -> tuple[Any, Any]:
         DatasetError: scikit-learn is not installed, and there is no copy of its digits; the text says what
             can be done.
     """
-    return decoded(load(DIGITS))
+    return decode(load(DIGITS))
 
 
-def normalised(images: Any, labels: Any) -> bytes:
+def normalise(images: Any, labels: Any) -> bytes:
     """Returns the content that digits have: a line each, 64 numbers from 0 to 16 and the label.
 
     Args:
@@ -44,7 +44,7 @@ def normalised(images: Any, labels: Any) -> bytes:
     return "".join(",".join(map(str, row)) + "\n" for row in rows).encode()
 
 
-def decoded(content: bytes) -> tuple[Any, Any]:
+def decode(content: bytes) -> tuple[Any, Any]:
     """Returns images and labels, as `digits` does."""
     numbers = np.array(content.replace(b"\n", b",").split(b",")[:-1]).astype("int64")
     rows = numbers.reshape(-1, _SIDE * _SIDE + 1)
@@ -53,7 +53,7 @@ def decoded(content: bytes) -> tuple[Any, Any]:
 
 
 def _lines(content: bytes) -> Iterator[str]:
-    images, labels = decoded(content)
+    images, labels = decode(content)
     counts = Counter(labels.tolist())
     yield f"{len(labels):,} images of 8x8; " + ", ".join(
         f"{n} of {digit}" for digit, n in sorted(counts.items())
@@ -71,10 +71,10 @@ def _from_sklearn(tell: Tell) -> bytes:
     tell("reading the digits of scikit-learn")
     from sklearn.datasets import load_digits  # on use: takes a second
 
-    return normalised(*load_digits(return_X_y=True))
+    return normalise(*load_digits(return_X_y=True))
 
 
-def _sources(places: Places) -> Iterator[Source]:
+def _sources(places: DatasetFolders) -> Iterator[Source]:
     yield Source("the Python package scikit-learn", _from_sklearn)
 
 

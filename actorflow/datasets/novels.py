@@ -10,7 +10,7 @@ from pathlib import Path
 from actorflow.datasets import debian, r_database
 from actorflow.datasets.dataset import Dataset, Source
 from actorflow.datasets.fetching import load
-from actorflow.datasets.places import DATA, Places
+from actorflow.datasets.folders import DATA, DatasetFolders
 
 _PACKAGE = "r-cran-janeaustenr"
 
@@ -42,10 +42,10 @@ def austen(*, download: bool = True) -> dict[str, str]:
         DatasetError: they cannot be had, or the copy in the cache is damaged; the text says what to do.
         ConfigError: the cache cannot be written.
     """
-    return decoded(load(AUSTEN, download=download))
+    return decode(load(AUSTEN, download=download))
 
 
-def normalised(novels: Sequence[Sequence[str]]) -> bytes:
+def normalise(novels: Sequence[Sequence[str]]) -> bytes:
     """Returns the content that novels have, given the lines of each in the order of the titles."""
     texts = (
         "".join(f"{unicodedata.normalize('NFC', line.rstrip())}\n" for line in lines) for lines in novels
@@ -53,22 +53,22 @@ def normalised(novels: Sequence[Sequence[str]]) -> bytes:
     return (json.dumps(dict(zip(_TITLES, texts, strict=True)), ensure_ascii=False, indent=0) + "\n").encode()
 
 
-def decoded(content: bytes) -> dict[str, str]:
+def decode(content: bytes) -> dict[str, str]:
     """Returns title -> text."""
     novels: dict[str, str] = json.loads(content)
     return novels
 
 
 def _lines(content: bytes) -> Iterator[str]:
-    for title, text in decoded(content).items():
+    for title, text in decode(content).items():
         yield f"{title}: {len(text):,} characters, {len(text.split()):,} words"
 
 
 def _read(package: Path) -> bytes:
-    return normalised(r_database.texts(package, tuple(_TITLES.values())))
+    return normalise(r_database.texts(package, tuple(_TITLES.values())))
 
 
-def _sources(places: Places) -> Iterator[Source]:
+def _sources(places: DatasetFolders) -> Iterator[Source]:
     return debian.of_r(_PACKAGE, "janeaustenr", _read, r_database.need_rdata, places)
 
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from actorflow.datasets import kept
+from actorflow.datasets import atomic_files
 from actorflow.datasets.dataset import Absent
 
 _LENGTH_BYTES = 4
@@ -32,11 +32,11 @@ def texts(package: Path, names: Sequence[str]) -> list[list[str]]:
         Absent: there is no such package, it has other variables, or `rdata` is not installed.
     """
     index_file, content_file = package / "data" / "Rdata.rdx", package / "data" / "Rdata.rdb"
-    index, content = kept.read(index_file), kept.read(content_file)
+    index, content = atomic_files.read(index_file), atomic_files.read(content_file)
     need_rdata()
     try:
         chunks = _value(index)["variables"]
-        found = [_value(_unpacked(content, *map(int, chunks[name]))) for name in names]
+        found = [_value(_unpack(content, *map(int, chunks[name]))) for name in names]
         return [[str(line) for line in lines] for lines in found]
     except Exception as error:  # what a parser raises when a file is none of its format can be anything
         message = f"{package.name} of R cannot be read ({type(error).__name__}: {error})"
@@ -49,7 +49,7 @@ def need_rdata() -> None:
         raise Absent("the Python package rdata, which reads files of R, is not installed: pip install rdata")
 
 
-def _unpacked(content: bytes, start: int, length: int) -> bytes:
+def _unpack(content: bytes, start: int, length: int) -> bytes:
     chunk = content[start : start + length]
     unpacked = zlib.decompress(chunk[_LENGTH_BYTES:])
     if len(unpacked) != int.from_bytes(chunk[:_LENGTH_BYTES]):

@@ -10,14 +10,14 @@ from actorflow.errors import DatasetDamaged, DatasetError, DatasetMissing
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundContent:
     """The right content of a data set, and who gave it."""
 
     content: bytes
     source: Source
 
 
-def first(dataset: Dataset, sources: Iterable[Source], tell: Tell) -> Found:
+def first(dataset: Dataset, sources: Iterable[Source], tell: Tell) -> FoundContent:
     """Returns the content of the first source that has it; later ones are not asked.
 
     A source with another content is passed over like one without any: an old package on this machine
@@ -37,7 +37,7 @@ def first(dataset: Dataset, sources: Iterable[Source], tell: Tell) -> Found:
             continue
         wrong = dataset.wrong(content)
         if wrong is None:
-            return Found(content, source)
+            return FoundContent(content, source)
         kind = DatasetDamaged
         tried.append(f"{source.where}: {wrong}")
     places = "".join(f"\n  - {line}" for line in tried) or " no place to look at"

@@ -1,0 +1,1 @@
+"""The graph as plain data: ops, nodes, bodies, the builder and autodiff."""

@@ -14,11 +14,11 @@ from inspect import Parameter, signature
 from itertools import islice, product
 from typing import Any
 
-from actorflow.arrays import NAMES, DType, as_dtype, name_of
 from actorflow.errors import ActorflowError
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, OpDef, SpecRule
-from actorflow.spec import ListSpec, Spec
+from actorflow.values.arrays import NAMES, DType, as_dtype, name_of
+from actorflow.values.spec import ListSpec, Spec
 
 _NAMES = (*NAMES, "bytes")
 _DTYPES: tuple[DType, ...] = tuple(map(as_dtype, _NAMES))
@@ -59,7 +59,7 @@ class Accepted:
     outputs: tuple[str, ...]
 
 
-def accepted(definition: OpDef) -> Accepted | None:
+def find_accepted(definition: OpDef) -> Accepted | None:
     """Returns what the spec rule of an op accepts; None when no attributes were found that please it."""
     parameters = list(signature(definition.constructor).parameters.values())
     tensors = {p.name for p in parameters if p.annotation == "Any" and p.name != "dtype"}
@@ -72,7 +72,7 @@ def accepted(definition: OpDef) -> Accepted | None:
             rule = _of_lists(definition.spec, lists)
             for base in _bases(count):
                 if definition.asked_with:
-                    worlds = [w for w in definition.asked_with if _gives(_asked(rule, base, w))]
+                    worlds = [w for w in definition.asked_with if _gives(_ask_rule(rule, base, w))]
                 else:
                     found = _pleasing(rule, parameters, base)
                     worlds = [] if found is None else [found]
@@ -82,7 +82,7 @@ def accepted(definition: OpDef) -> Accepted | None:
                     )  # a number is an attribute, a tensor would be an input
                     kept = count if others == tensors else min(count, len(others))
                     every = definition.asked_with or tuple(worlds)
-                    return _explored(rule, every, base[:kept])
+                    return _explore(rule, every, base[:kept])
     return None
 
 
@@ -109,7 +109,9 @@ def _bases(count: int) -> Iterator[tuple[DType, ...]]:
         yield from product(_KINDS if count < 4 else _KINDS[:2], repeat=count)
 
 
-def _asked(rule: SpecRule, dtypes: Sequence[DType], attrs: Mapping[str, Attr]) -> Sequence[Spec] | str | None:
+def _ask_rule(
+    rule: SpecRule, dtypes: Sequence[DType], attrs: Mapping[str, Attr]
+) -> Sequence[Spec] | str | None:
     """The specs that the rule gives, the attribute that it misses, or None: wrong ones make it stumble."""
     try:
         return tuple(rule([Spec(None, dtype) for dtype in dtypes], attrs))
@@ -136,7 +138,7 @@ def _pleasing(
     while True:
         for values in islice(product(*tried.values()), _MOST_TRIED):
             attrs = dict(zip(tried, values, strict=True))
-            answer = _asked(rule, base, attrs)
+            answer = _ask_rule(rule, base, attrs)
             if isinstance(answer, str) and answer not in tried:
                 first = (defaults[answer],) if answer in defaults else ()
                 tried[answer] = (*first, *_TRIED)
@@ -147,25 +149,25 @@ def _pleasing(
             return None
 
 
-def _explored(rule: SpecRule, attrs: Sequence[Mapping[str, Attr]], base: Sequence[DType]) -> Accepted:
+def _explore(rule: SpecRule, attrs: Sequence[Mapping[str, Attr]], base: Sequence[DType]) -> Accepted:
     """What the rule accepts around `base`, for every dtype that an attribute may name."""
     count = len(base)
     found: set[tuple[DType, ...]] = set()
     made: set[DType] = set()
     for world in (w for one in attrs for w in _of_every_dtype(one)):
         for dtypes in _around(base):
-            answer = _asked(rule, dtypes, world)
+            answer = _ask_rule(rule, dtypes, world)
             if answer is not None and not isinstance(answer, str):
                 found.add(dtypes)
                 made.update(spec.dtype for spec in answer)
-    inputs = tuple(_named({f[i] for f in found}) for i in range(count))
+    inputs = tuple(_input_names({f[i] for f in found}) for i in range(count))
     alike = tuple(
         next(
             j for j in range(count) if j == i or (inputs[i] == inputs[j] and all(f[i] == f[j] for f in found))
         )
         for i in range(count)
     )
-    return Accepted(inputs, alike, _named(made))
+    return Accepted(inputs, alike, _input_names(made))
 
 
 def _of_every_dtype(attrs: Mapping[str, Attr]) -> Iterator[Mapping[str, Attr]]:
@@ -179,7 +181,7 @@ def _gives(answer: Sequence[Spec] | str | None) -> bool:
     return answer is not None and not isinstance(answer, str)
 
 
-def _named(dtypes: Set[DType]) -> tuple[str, ...]:
+def _input_names(dtypes: Set[DType]) -> tuple[str, ...]:
     return tuple(name_of(dtype) for dtype in _DTYPES if dtype in dtypes)
 
 

@@ -15,20 +15,20 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from actorflow.arrays import is_differentiable, wide_dtype
-from actorflow.call_site import source_line
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of
 from actorflow.graph.graph import Graph, current
-from actorflow.graph.inner_reads import inner_read
+from actorflow.graph.inner_reads import find_inner_read
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.outer_paths import outer_path
-from actorflow.graph.slices import Gradient, IndexedSlices, joined
-from actorflow.spec import ListSpec, Spec, agreed
+from actorflow.graph.slices import Gradient, IndexedSlices, join
+from actorflow.runtime.call_site import source_line
+from actorflow.values.arrays import is_differentiable, wide_dtype
+from actorflow.values.spec import ListSpec, Spec, unify
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
         SpecError: when a `grad_y` does not fit its y.
     """
     graph = current()
-    targets = [as_tensor(y) for y in listed(ys)]
-    wanted = listed(xs)
+    targets = [as_tensor(y) for y in as_list(ys)]
+    wanted = as_list(xs)
     sources = [_Source.of(part, "gradients go to") for x in wanted for part in _parts(x)]
     stopped = [part for x in _several(stop_gradients) for part in _parts(x)]
     stops = [_Source.of(x, "stop_gradients are") for x in stopped]
-    starts = [None] * len(targets) if grad_ys is None else listed(grad_ys)
+    starts = [None] * len(targets) if grad_ys is None else as_list(grad_ys)
     if len(starts) != len(targets):
         message = f"gradients takes one grad_y for each y, got {len(starts)} for {len(targets)}"
         raise GradientError(message, where=Where(defined_at=source_line()))
@@ -123,7 +123,9 @@ def _check_path_inside(body: Body, targets: Sequence[Tensor], x: Any) -> None:
         if x.graph is graph:
             return {x.port}
         known = (
-            graph.known(x.graph, x.port) if isinstance(graph, Body) and is_around(x.graph, graph) else None
+            graph.find_capture(x.graph, x.port)
+            if isinstance(graph, Body) and is_around(x.graph, graph)
+            else None
         )
         return set() if known is None else {known}
 
@@ -141,7 +143,7 @@ def _check_path_inside(body: Body, targets: Sequence[Tensor], x: Any) -> None:
 def _check_read_outside(graph: Graph, targets: Sequence[Tensor], variables: Sequence[Any]) -> None:
     """Raises GradientError when a gradient would miss what is read of a variable inside a body."""
     for variable in variables:
-        found = inner_read(graph, [y.port for y in targets], variable.name)
+        found = find_inner_read(graph, [y.port for y in targets], variable.name)
         if found is None:
             continue
         read, body = found
@@ -177,14 +179,14 @@ def _parts(x: Any) -> Sequence[Any]:
     return parts
 
 
-def listed(values: Any) -> list[Any]:
+def as_list(values: Any) -> list[Any]:
     """Returns a list or tuple as a list, and anything else as the one element of a list."""
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def _several(values: Any) -> list[Any]:
-    """As `listed`; sets and iterators are several as well."""
-    return list(values) if isinstance(values, Set | Iterator) else listed(values)
+    """As `as_list`; sets and iterators are several as well."""
+    return list(values) if isinstance(values, Set | Iterator) else as_list(values)
 
 
 def check_source(x: Any, what: str = "gradients go to") -> None:
@@ -323,7 +325,8 @@ class _Sweep:
         if any(isinstance(g, IndexedSlices) for g in grads):
             by = f"the gradient of {node.op}"
             grads = [
-                g.known_as(self._named(node, g), by) if isinstance(g, IndexedSlices) else g for g in grads
+                g.with_origin(self._name_source(node, g), by) if isinstance(g, IndexedSlices) else g
+                for g in grads
             ]
         given = [x.spec for x, needed in zip(use.inputs, use.needs, strict=True) if needed]
         if any(spec.dtype.kind == "c" for spec in (*node.outputs, *given)):
@@ -351,7 +354,7 @@ class _Sweep:
         totals = [self.totals[port] for port in used]
         whose = source.name if source.is_variable or totals[0].grad.spec.is_static else ""
         grad = self._total(self.graph.nodes[source.ports[0].node], totals, whose).grad
-        return grad.known_as(whose) if isinstance(grad, IndexedSlices) else grad
+        return grad.with_origin(whose) if isinstance(grad, IndexedSlices) else grad
 
     def _total(self, node: Node, parts: Sequence[_Part], whose: str | None = None) -> _Part:
         """The sum of partial gradients, with the first node that gave a dense one; see `_sum_of`."""
@@ -359,12 +362,12 @@ class _Sweep:
         by = (dense or parts[0]).by
         if dense is not None:
             for grad in (part.grad for part in parts if isinstance(part.grad, IndexedSlices)):
-                name = self._named(node, grad) if whose is None else whose
+                name = self._name_source(node, grad) if whose is None else whose
                 what = f"a sum with the dense gradient of {by.op}"
-                grad.known_as(name).tell_of(what, by.defined_at)
+                grad.with_origin(name).tell_of(what, by.defined_at)
         return _Part(_sum_of(node, [part.grad for part in parts]), by)
 
-    def _named(self, node: Node, rows: IndexedSlices) -> str:
+    def _name_source(self, node: Node, rows: IndexedSlices) -> str:
         """The user's name of an x on which `node` depends; none for rows of what is of open size."""
         if not rows.spec.is_static:
             return ""
@@ -419,7 +422,7 @@ def _writes(node: Node, variable: str) -> bool:
 def fits(grad: Spec, of: Spec) -> bool:
     """Tells whether a gradient of that spec may be one of a tensor of spec `of`, or a direction for it."""
     try:
-        agreed(grad, of)
+        unify(grad, of)
     except SpecError:
         return False
     return True
@@ -436,7 +439,7 @@ def _sum_of(node: Node, parts: Sequence[Gradient]) -> Gradient:
     with on_behalf_of(node, "gradients"):
         slices = [part for part in parts if isinstance(part, IndexedSlices)]
         if len(slices) == len(parts):
-            return joined(slices)
+            return join(slices)
         total, *rest = (p.to_dense() if isinstance(p, IndexedSlices) else as_tensor(p) for p in parts)
         if isinstance(total.spec, ListSpec):
             for part in rest:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
-from actorflow.arrays import name_of
 from actorflow.errors import GraphError, InternalError, Where
-from actorflow.graph.graph import Graph, Scope, opened
+from actorflow.graph.graph import Graph, Scope, current_or_none
 from actorflow.graph.node import Attr, Node, NodeId, Port
-from actorflow.spec import ListSpec, Spec, spec
+from actorflow.values.arrays import name_of
+from actorflow.values.spec import ListSpec, Spec, spec
 
 ARGUMENT = "argument"
 """The op of what a body is given."""
@@ -105,10 +105,10 @@ class Body(Graph):
         """What stands in the body for each port of `outer` that it has captured."""
         return self._captures
 
-    def known(self, graph: Graph, port: Port) -> Port | None:
+    def find_capture(self, graph: Graph, port: Port) -> Port | None:
         """Returns what stands here for a tensor of a graph around, None where it is not captured."""
         if graph is not self.outer:
-            within = self.outer.known(graph, port) if isinstance(self.outer, Body) else None
+            within = self.outer.find_capture(graph, port) if isinstance(self.outer, Body) else None
             return None if within is None else self._captures.get(within)
         return self._captures.get(port)
 
@@ -126,10 +126,10 @@ class Body(Graph):
             port = self.outer.capture(graph, port)
         found = self._captures.get(port)
         if found is None:
-            found = self._captures[port] = self._captured(port)
+            found = self._captures[port] = self._capture(port)
         return found
 
-    def _captured(self, port: Port) -> Port:
+    def _capture(self, port: Port) -> Port:
         node = self.outer.nodes[port.node]
         self.captured.append(port)
         return self.add_argument(node.outputs[port.index], f"outer/{node.name}", node.defined_at)
@@ -208,7 +208,7 @@ def root_of(graph: Graph) -> Graph:
 
 def is_open(graph: Graph) -> bool:
     """Tells whether a graph is being built: itself, or a body within it."""
-    inner = opened()
+    inner = current_or_none()
     return inner is not None and root_of(inner) is root_of(graph)
 
 

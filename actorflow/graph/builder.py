@@ -9,21 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actorflow.arrays import Array, DType, as_array, as_dtype, converted, held, name_of
-from actorflow.call_site import source_line
-from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, ConfigError, GraphError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.block import marks
+from actorflow.graph.atomic_block import marks
 from actorflow.graph.body import Body, elsewhere, is_around
-from actorflow.graph.device import merged
-from actorflow.graph.graph import Graph, current, opened
+from actorflow.graph.device import merge
+from actorflow.graph.graph import Graph, current, current_or_none
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
 from actorflow.graph.operators import OneArray
-from actorflow.leases import lent_copy
-from actorflow.other_names import ADVICE
-from actorflow.spec import Shape, Spec
+from actorflow.runtime.call_site import source_line
+from actorflow.runtime.name_hints import ADVICE
+from actorflow.values.arrays import (
+    Array,
+    DType,
+    as_array,
+    as_checked_array,
+    as_dtype,
+    convert_numbers,
+    name_of,
+)
+from actorflow.values.dtypes import common
+from actorflow.values.lease import read_only_copy
+from actorflow.values.spec import Shape, Spec
 
 NO_RETURN = "a function without a return gives None: let it return its results"
 """What to try with a None that a function of the user's gave."""
@@ -106,11 +114,11 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         SpecError: for a value that no tensor of that dtype can hold.
     """
     if isinstance(value, Tensor):
-        graph = opened()
+        graph = current_or_none()
         if graph is None and not isinstance(value.graph, Body):
             return value  # what is built of it says whether there is a graph to build into
         graph = current()
-        return value if value.graph is graph else _captured(graph, value)
+        return value if value.graph is graph else _capture(graph, value)
     if hasattr(value, "as_tensor"):
         tensor = value.as_tensor()
         assert isinstance(tensor, Tensor)
@@ -118,7 +126,7 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     graph = current()
     line = graph.scope.defined_at or source_line()
     try:
-        array = lent_copy(_as_constant(value, dtype))
+        array = read_only_copy(_as_constant(value, dtype))
         found = as_dtype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         kind = "tensor" if dtype is None else f"{name_of(dtype)} tensor"
@@ -136,7 +144,7 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     return Tensor(graph, Port(node.id))
 
 
-def _captured(graph: Graph, value: Tensor) -> Tensor:
+def _capture(graph: Graph, value: Tensor) -> Tensor:
     """What stands in a body for a tensor of a graph around it; GraphError when `graph` is not such a body."""
     if isinstance(graph, Body):
         return Tensor(graph, graph.capture(value.graph, value.port))
@@ -154,15 +162,15 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
         if dtype.kind == "O":
             message = "it is a number; give bytes, or af.as_bytes of a tensor"
             raise TypeError(message)
-        if _ORDER[held(value).dtype.kind] > _ORDER[dtype.kind]:
+        if _ORDER[as_checked_array(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
-        return converted(value, dtype)
-    array = held(value)
+        return convert_numbers(value, dtype)
+    array = as_checked_array(value)
     if hasattr(value, "dtype"):
         return array
     if dtype is not None and array.dtype.kind != "O":
-        return converted(value, dtype)
+        return convert_numbers(value, dtype)
     if array.dtype.kind == "f":
         return array.astype("float32")  # what Python floats mean to a framework
     if array.dtype.kind == "i" and array.min(initial=0) >= -(2**31) and array.max(initial=0) < 2**31:
@@ -187,7 +195,7 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     )
 
 
-def promoted(*values: Any) -> tuple[Tensor, ...]:
+def promote(*values: Any) -> tuple[Tensor, ...]:
     """Returns the values as tensors of the one dtype that they mix to; see `dtypes`.
 
     Python numbers and lists of them take that dtype where it holds their kind. Tensors that do not
@@ -207,12 +215,12 @@ def promoted(*values: Any) -> tuple[Tensor, ...]:
         first = next(iter(dtypes))
         return tuple(_weak(v, first) if t is None else t for t, v in zip(typed, values, strict=True))
     return tuple(
-        _weak(v, wanted) if t is None else t if t.dtype == wanted else _converted(t, wanted)
+        _weak(v, wanted) if t is None else t if t.dtype == wanted else _convert(t, wanted)
         for t, v in zip(typed, values, strict=True)
     )
 
 
-def _converted(tensor: Tensor, dtype: DType) -> Tensor:
+def _convert(tensor: Tensor, dtype: DType) -> Tensor:
     return build_one("cast", [tensor], {"dtype": dtype.name})
 
 
@@ -235,10 +243,10 @@ def _unless_weak(value: Any, beside: DType | None) -> Tensor | None:
     return None if floating else as_tensor(value)
 
 
-def _narrowed(value: Array, dtype: DType) -> Tensor:
+def _narrow(value: Array, dtype: DType) -> Tensor:
     """An array of numpy's own floats as a constant of the dtype beside it."""
     try:
-        return as_tensor(converted(value, dtype))
+        return as_tensor(convert_numbers(value, dtype))
     except (ValueError, OverflowError) as error:
         message = f"no {name_of(dtype)} tensor can hold the {value.dtype} array {value!r:.60}: {error}"
         line = current().scope.defined_at or source_line()
@@ -249,7 +257,7 @@ def _narrowed(value: Array, dtype: DType) -> Tensor:
 def _weak(value: Any, dtype: DType) -> Tensor:
     """A Python number or wide array as a tensor of `dtype`, a list where `dtype` holds their kind."""
     if _is_wide(value):
-        return _narrowed(value, dtype)
+        return _narrow(value, dtype)
     if isinstance(value, list | tuple):
         try:
             kind = as_array(value).dtype.kind
@@ -278,7 +286,7 @@ def build(
     graph = current()
     rule = opdef.lookup(op).spec
     if isinstance(rule, Promoting):
-        tensors = (*as_tensors(*inputs[: rule.first]), *promoted(*inputs[rule.first :]))
+        tensors = (*as_tensors(*inputs[: rule.first]), *promote(*inputs[rule.first :]))
     else:
         tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
@@ -295,7 +303,7 @@ def build(
     except ActorflowError as error:
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
         given = [v if isinstance(v, Tensor) else t for v, t in zip(inputs, tensors, strict=True)]  # not casts
-        raise _placed(error, where, given) from None
+        raise _locate(error, where, given) from None
     node = graph.add(
         op,
         name=wanted,
@@ -318,7 +326,7 @@ def _marks(graph: Graph, op: str, attrs: Mapping[str, Attr], where: Where) -> Ma
         raise error.at(where) from None
 
 
-def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:
+def _locate(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:
     """The error of a spec rule with the node's place, and a line for each input and its place."""
     lines = [f"  input {i}: {t.name} {t.spec}, defined at {t.node.defined_at}" for i, t in enumerate(inputs)]
     return type(error)("\n".join([error.what, *lines]), where=error.where or where, hint=error.hint)
@@ -341,7 +349,7 @@ def name_scope(name: str) -> Iterator[str]:
         message = f"a name scope is a text that is not empty, got {name!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))
     prefix = f"{graph.scope.name}{name}/"
-    with graph.scoped(replace(graph.scope, name=prefix)):
+    with graph.use_scope(replace(graph.scope, name=prefix)):
         yield prefix
 
 
@@ -357,7 +365,7 @@ def container(name: str) -> Iterator[None]:
     if not isinstance(given, str) or not given:
         message = f"a container is named by a text that is not empty, got {name!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))
-    with graph.scoped(replace(graph.scope, container=name)):
+    with graph.use_scope(replace(graph.scope, container=name)):
         yield
 
 
@@ -379,7 +387,7 @@ def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
         colocate=node.colocate if has_place else graph.scope.colocate,
         defined_at=node.defined_at,
     )
-    with graph.scoped(scope):
+    with graph.use_scope(scope):
         yield
 
 
@@ -395,10 +403,10 @@ def device(spec: str | None) -> Iterator[None]:
     """
     graph = current()
     try:
-        wanted = "" if spec is None else merged(spec, graph.scope.device)
+        wanted = "" if spec is None else merge(spec, graph.scope.device)
     except ConfigError as error:
         raise error.at(Where(defined_at=source_line())) from None
-    with graph.scoped(replace(graph.scope, device=wanted)):
+    with graph.use_scope(replace(graph.scope, device=wanted)):
         yield
 
 
@@ -421,7 +429,7 @@ def colocate_with(target: Any) -> Iterator[None]:
         message = f"colocate_with takes what lives in this graph, {target!r} {why}"
         raise GraphError(message, where=Where(defined_at=source_line()), hint=hint)
     asked = target.node.device if isinstance(target, Tensor) else graph.resources[name].device
-    with graph.scoped(replace(graph.scope, colocate=name, device=asked)):
+    with graph.use_scope(replace(graph.scope, colocate=name, device=asked)):
         yield
 
 
@@ -434,5 +442,5 @@ def control_dependencies(tensors: Sequence[Tensor]) -> Iterator[None]:
         message = f"control_dependencies takes a list of tensors, got {tensors!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()), hint="pass a list")
     ids: tuple[NodeId, ...] = tuple(as_tensor(t).port.node for t in tensors)
-    with graph.scoped(replace(graph.scope, controls=tuple(dict.fromkeys(graph.scope.controls + ids)))):
+    with graph.use_scope(replace(graph.scope, controls=tuple(dict.fromkeys(graph.scope.controls + ids)))):
         yield

@@ -10,7 +10,7 @@ from actorflow.graph.body import ARGUMENT, Body, as_attr, bodies_of, keys_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
-from actorflow.spec import Spec
+from actorflow.values.spec import Spec
 
 _NONE = type(None)
 _EVERY = {"outputs": (tuple,), "saved": (tuple,), "lower": (bool, _NONE), "random": (bool,)}

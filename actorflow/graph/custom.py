@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
-from actorflow.call_site import line_at, source_line
 from actorflow.errors import GradientError, Where
 from actorflow.graph import opdef
-from actorflow.graph.autodiff import Use, fits, listed
+from actorflow.graph.autodiff import Use, as_list, fits
 from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build
 from actorflow.graph.graph import current
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr
 from actorflow.graph.slices import Gradient, IndexedSlices
-from actorflow.spec import Spec
+from actorflow.runtime.call_site import line_at, source_line
+from actorflow.values.spec import Spec
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         xs = [as_tensor(a) for a in args]
         ys, rule = _parts(function, function(*xs, **settings))
         key = current().add_object(f"custom_gradient/{name}", rule)
-        many = listed(ys)
+        many = as_list(ys)
         outputs = build("custom_gradient", (*many, *xs), {"object": key, "outputs": len(many)}, name=name)
         return outputs if isinstance(ys, list | tuple) else outputs[0]
 
@@ -72,10 +72,12 @@ NO_RULE_RETURN = f"{NO_RETURN}; [None] stands for no gradient"
 def _check_settings(function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
     """Raises GradientError when a tensor comes by keyword: it would get no gradient."""
     for key, value in settings.items():
-        within = value.values() if isinstance(value, dict) else listed(value)
+        within = value.values() if isinstance(value, dict) else as_list(value)
         for v in within:
             if isinstance(v, Tensor) or hasattr(v, "as_tensor"):
-                message = f"custom_gradient {_shown(function)} takes tensors by position, got {key}={v!r:.60}"
+                message = (
+                    f"custom_gradient {_describe(function)} takes tensors by position, got {key}={v!r:.60}"
+                )
                 hint = "pass it by position, and let the rule return its gradient, or None"
                 raise GradientError(message, where=Where(defined_at=source_line()), hint=hint)
 
@@ -83,9 +85,9 @@ def _check_settings(function: Callable[..., Any], settings: Mapping[str, Any]) -
 def _parts(function: Callable[..., Any], made: Any) -> tuple[Any, Callable[..., Any]]:
     """The ys and the rule that the function returned; GradientError when they are something else."""
     where, hint = Where(defined_at=source_line()), "return (ys, rule), with rule a function of gradients"
-    if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]) or not listed(made[0]):
+    if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]) or not as_list(made[0]):
         got = f"({', '.join(_kind(m) for m in made)})" if isinstance(made, tuple) else _kind(made)
-        message = f"custom_gradient {_shown(function)} must return (ys, rule), got {got}"
+        message = f"custom_gradient {_describe(function)} must return (ys, rule), got {got}"
         raise GradientError(message, where=where, hint=hint)
     ys, rule = made
     try:
@@ -93,10 +95,10 @@ def _parts(function: Callable[..., Any], made: Any) -> tuple[Any, Callable[..., 
     except (TypeError, ValueError):  # of some builtins none is known
         return ys, rule
     try:
-        signature.bind(*listed(ys))
+        signature.bind(*as_list(ys))
     except TypeError as error:
-        count = len(listed(ys))
-        message = f"the rule of {_shown(function)} takes the gradient of each y, {count} in all: {error}"
+        count = len(as_list(ys))
+        message = f"the rule of {_describe(function)} takes the gradient of each y, {count} in all: {error}"
         raise GradientError(message, where=where, hint="give it one parameter for each y") from None
     return ys, rule
 
@@ -105,7 +107,7 @@ def _kind(value: Any) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _shown(function: Callable[..., Any]) -> str:
+def _describe(function: Callable[..., Any]) -> str:
     """`'name' (file:line)`, as far as they are known."""
     name = getattr(function, "__name__", type(function).__name__)
     code = getattr(inspect.unwrap(function), "__code__", None)
@@ -121,7 +123,7 @@ def _rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
     zeros = opdef.lookup("zeros_like").constructor
     filled = [zeros(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
     made = use.graph.objects[use.attrs["object"]](*filled)
-    back, xs = listed(made), use.inputs[len(grads) :]
+    back, xs = as_list(made), use.inputs[len(grads) :]
     if made is None:
         message = f"the rule of {use.node.name!r} returns gradients, got None"
         raise GradientError(message, where=use.node.where, hint=NO_RULE_RETURN)

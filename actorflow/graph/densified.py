@@ -12,11 +12,11 @@ import sys
 import warnings
 from math import prod
 
-from actorflow.call_site import is_users, source_line, users_frame, users_level
 from actorflow.errors import DenseRows
 from actorflow.graph.body import root_of
 from actorflow.graph.graph import current
-from actorflow.spec import Shape, Spec, show
+from actorflow.runtime.call_site import is_users, source_line, users_frame, users_level
+from actorflow.values.spec import Shape, Spec, show
 
 FEWEST_BYTES = 1024
 """A table that is known to be smaller costs a step nothing that could be measured: no word about it."""

@@ -104,7 +104,7 @@ class DeviceName:
         )
 
 
-def merged(inner: str, outer: str) -> str:
+def merge(inner: str, outer: str) -> str:
     """Returns what is asked inside two scopes, field by field; the inner one counts where both speak.
 
     A name that nothing is added to stays as it was written.

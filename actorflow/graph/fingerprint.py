@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from hashlib import blake2b
 
-from actorflow.arrays import name_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.serial import to_data
+from actorflow.values.arrays import name_of
 
 
 def fingerprint(graph: Graph) -> str:

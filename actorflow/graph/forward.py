@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from actorflow.call_site import source_line
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.autodiff import check_source, fits, gradients, listed, name_of
+from actorflow.graph.autodiff import as_list, check_source, fits, gradients, name_of
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.runtime.call_site import source_line
 
 
 @in_graph_of_inputs
@@ -42,7 +42,7 @@ def jvp(ys: Any, xs: Any, vs: Any) -> list[Tensor | None]:
     ...     af.jvp(x * x, x, af.ones((3,)))[0].shape
     (3,)
     """
-    targets, sources = [as_tensor(y) for y in listed(ys)], listed(xs)
+    targets, sources = [as_tensor(y) for y in as_list(ys)], as_list(xs)
     along = _directions("jvp", sources, vs)
     zeros_like = opdef.lookup("zeros_like").constructor
     duals = [zeros_like(y) for y in targets]
@@ -75,7 +75,7 @@ def hessian_vector_product(y: Any, xs: Any, vs: Any) -> list[Gradient | None]:
     ...     af.hessian_vector_product(af.sum(x * x * x), x, af.ones((3,)))[0].shape
     (3,)
     """
-    sources = listed(xs)
+    sources = as_list(xs)
     along = _directions("hessian_vector_product", sources, vs)
     grads = gradients([y], sources)
     pairs = [_dense_pair(g, v) for g, v in zip(grads, along, strict=True) if g is not None]
@@ -91,7 +91,7 @@ def _dense_pair(grad: Gradient, v: Tensor) -> tuple[Tensor, Tensor]:
 
 def _directions(verb: str, xs: Sequence[Any], vs: Any) -> list[Tensor]:
     """Returns a direction for each x as a tensor; raises when there is none, or it does not fit."""
-    along, where = listed(vs), Where(defined_at=source_line())
+    along, where = as_list(vs), Where(defined_at=source_line())
     if len(xs) != len(along):
         message = f"{verb} takes one v for each x, got {len(along)} for {len(xs)}"
         hint = "give [v] where v is itself a list" if len(xs) == 1 else None

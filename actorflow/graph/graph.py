@@ -14,14 +14,14 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from actorflow.arrays import Array
 from actorflow.errors import GraphError, InternalError
-from actorflow.graph.block import Block
+from actorflow.graph.atomic_block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.resource import HANDLES, ResourceDef, VariableDef
-from actorflow.likeness import likeness
-from actorflow.other_names import GRAPHS, missing_method
-from actorflow.spec import Spec
+from actorflow.runtime.name_hints import GRAPHS, missing_method
+from actorflow.values.arrays import Array
+from actorflow.values.fingerprint import fingerprint
+from actorflow.values.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +237,10 @@ class Graph:
     def keep_object(self, key: str, value: Any) -> None:
         """Stores a Python object under this key, with its likeness now, before anything runs."""
         self.objects[key] = value
-        self.likenesses[key] = likeness(value)
+        self.likenesses[key] = fingerprint(value)
 
     @contextmanager
-    def scoped(self, scope: Scope) -> Iterator[None]:
+    def use_scope(self, scope: Scope) -> Iterator[None]:
         """Makes `scope` current for the length of the block."""
         before, self.scope = self.scope, scope
         try:
@@ -249,7 +249,7 @@ class Graph:
             self.scope = before
 
 
-def opened() -> Graph | None:
+def current_or_none() -> Graph | None:
     """Returns the graph that is being built, None when none is."""
     return _current.get()
 

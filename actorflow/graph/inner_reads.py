@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from actorflow.arrays import is_differentiable
 from actorflow.graph.body import Body, bodies_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup
+from actorflow.values.arrays import is_differentiable
 
 
-def inner_read(graph: Graph, ys: Sequence[Port], variable: str) -> tuple[Node, Body] | None:
+def find_inner_read(graph: Graph, ys: Sequence[Port], variable: str) -> tuple[Node, Body] | None:
     """Returns a read of a variable inside a body on which `ys` depend by a path that carries gradients.
 
     Args:
@@ -32,7 +32,7 @@ def inner_read(graph: Graph, ys: Sequence[Port], variable: str) -> tuple[Node, B
         if not any(Port(node.id, k) in before for k in range(len(node.outputs))):
             continue
         for body in bodies_of(graph, node):
-            found = _direct(body, variable) or inner_read(body, body.results, variable)
+            found = _direct(body, variable) or find_inner_read(body, body.results, variable)
             if found is not None:
                 return found
     return None

@@ -14,7 +14,7 @@ from inspect import isfunction
 from typing import Any, ParamSpec, TypeVar
 
 from actorflow.graph.body import root_of
-from actorflow.graph.graph import Graph, opened
+from actorflow.graph.graph import Graph, current_or_none
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,7 +44,7 @@ def graph_for(args: tuple[Any, ...], named: Mapping[str, Any]) -> AbstractContex
     Raises:
         GraphError: that graph is being built in another thread or task.
     """
-    if opened() is not None:
+    if current_or_none() is not None:
         return _OPEN
     graph = graph_of((*args, *named.values()))
     if graph is None:

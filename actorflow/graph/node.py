@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, NewType
 
 from actorflow.errors import Where
-from actorflow.spec import Spec
+from actorflow.values.spec import Spec
 
 NodeId = NewType("NodeId", int)
 

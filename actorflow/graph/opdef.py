@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from actorflow.errors import GraphError, SpecError
 from actorflow.graph.node import Attr
-from actorflow.spec import ListSpec, Spec
+from actorflow.values.spec import ListSpec, Spec
 
 SpecRule = Callable[[Sequence[Spec], Mapping[str, Attr]], Sequence[Spec]]
 """(input specs, attributes) -> output specs; raises SpecError without a place."""
@@ -126,7 +126,7 @@ def op(
         if name in _TABLE:
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
-        rule = _guarded(name, spec, takes_bytes=takes_bytes, takes_lists=takes_lists)
+        rule = _guard(name, spec, takes_bytes=takes_bytes, takes_lists=takes_lists)
         _TABLE[name] = OpDef(
             name, constructor, rule, gradient, effect, asked_with, sparse, fills, takes_lists
         )
@@ -140,7 +140,7 @@ def flow_op(name: str, spec: SpecRule) -> None:
     _FLOW[name] = OpDef(name, flow_op, spec, NOT_DIFFERENTIABLE, Effect.FLOW, takes_lists=True)
 
 
-def _guarded(name: str, spec: SpecRule, *, takes_bytes: bool, takes_lists: bool) -> SpecRule:
+def _guard(name: str, spec: SpecRule, *, takes_bytes: bool, takes_lists: bool) -> SpecRule:
     """The rule of an op behind a guard that refuses what it is not for: bytes, lists, or both."""
     if takes_bytes and takes_lists:
         return spec

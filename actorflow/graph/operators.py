@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from actorflow.errors import GraphError
-from actorflow.graph.methods import Methods
-from actorflow.graph.methods import call as _call
-from actorflow.graph.valueless import Valueless, refused_ufunc
+from actorflow.graph.concretisation import Valueless, refuse_ufunc
+from actorflow.graph.tensor_methods import Methods
+from actorflow.graph.tensor_methods import call as _call
 
 _OPERATORS = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "power": "pow",
@@ -42,7 +42,7 @@ class Operators(Methods, Valueless):
             if name in ("equal", "not_equal"):
                 other = next((v for v in inputs if v is not self), self)
                 return self == other if name == "equal" else self != other
-        return refused_ufunc(self, name)
+        return refuse_ufunc(self, name)
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return _call("add", self, other)

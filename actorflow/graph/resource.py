@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from actorflow.arrays import is_floating, name_of
 from actorflow.errors import GraphError
 from actorflow.graph.node import Port
-from actorflow.spec import Spec, spec
+from actorflow.values.arrays import is_floating, name_of
+from actorflow.values.spec import Spec, spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ResourceDef:
     shared_name: str | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it holds, in a few words, for tables and pictures."""
         return self.kind
 
@@ -77,7 +77,7 @@ class VariableDef(ResourceDef):
     trainable: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The spec."""
         return str(self.spec) + ("" if self.trainable else ", not trainable")
 
@@ -103,7 +103,7 @@ class QueueDef(ResourceDef):
     max_bytes: int | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The specs of the components, and the limits."""
         held = ", ".join(map(str, self.components))
         limit = "" if self.capacity is None else f", at most {self.capacity}"
@@ -131,9 +131,9 @@ class ShuffleQueueDef(QueueDef):
             raise GraphError(message)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """As for any queue, and how many stay."""
-        return f"{super().told}, {self.min_after_dequeue} stay"
+        return f"{super().description}, {self.min_after_dequeue} stay"
 
 
 @kind("priority_queue")
@@ -163,7 +163,7 @@ class BarrierDef(ResourceDef):
     capacity: int | None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The specs of the components, and the limit."""
         limit = "" if self.capacity is None else f", at most {self.capacity}"
         return f"barrier of [{', '.join(map(str, self.components))}]{limit}"
@@ -178,7 +178,7 @@ class AccumulatorDef(ResourceDef):
     reduction: str
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What is made of the gradients, and their spec."""
         return f"{self.reduction} of {self.spec}"
 
@@ -191,7 +191,7 @@ class SparseAccumulatorDef(AccumulatorDef):
     per_index: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What is made of the gradients, and their spec."""
         return f"{self.reduction} of rows of {self.spec}{', per index' if self.per_index else ''}"
 
@@ -210,7 +210,7 @@ class HashTableDef(ResourceDef):
     max_size: int | None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What belongs to what, and the limit."""
         limit = "" if self.max_size is None else f", at most {self.max_size}"
         return f"{self.value} by {name_of(self.key.dtype)}{limit}{'' if self.mutable else ', fixed'}"
@@ -231,7 +231,7 @@ class CounterDef(ResourceDef):
     limit: int | None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Where it starts and ends."""
         return f"counter from {self.start}{'' if self.limit is None else f' to {self.limit}'}"
 
@@ -246,7 +246,7 @@ class StackDef(ResourceDef):
     max_bytes: int | None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The spec of an element, and the limits."""
         limits = ((self.max_size, "elements"), (self.max_bytes, "bytes"))
         return f"stack of {self.spec}" + "".join(

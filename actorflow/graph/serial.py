@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from actorflow.arrays import Array, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
-from actorflow.graph.block import check_blocks
+from actorflow.graph.atomic_block import check_blocks
 from actorflow.graph.body import ARGUMENT, Body
 from actorflow.graph.checking import check_functions
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import KINDS, ResourceDef
-from actorflow.leases import lent_copy
-from actorflow.spec import ListSpec, Spec, spec
+from actorflow.values.arrays import Array, as_checked_array, name_of
+from actorflow.values.lease import read_only_copy
+from actorflow.values.spec import ListSpec, Spec, spec
 
 FORMAT = 1
 _MAX_DEPTH = 16
@@ -90,15 +90,15 @@ def _spec_data(of: Spec) -> list[Any]:
 def _resource_data(resource: ResourceDef) -> Data:
     data: Data = {"kind": resource.kind}
     for field in fields(resource):
-        data[field.name] = _written(getattr(resource, field.name))
+        data[field.name] = _field_data(getattr(resource, field.name))
     return data
 
 
-def _written(value: Any) -> Any:
+def _field_data(value: Any) -> Any:
     """A field of a resource, whose types are those of `_FIELDS`."""
     if isinstance(value, Spec):
         return _spec_data(value)
-    return [_written(v) for v in value] if isinstance(value, tuple) else value
+    return [_field_data(v) for v in value] if isinstance(value, tuple) else value
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -123,17 +123,17 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         raise GraphError(message, hint="write and read it with the same release of actorflow")
     graph = Graph(seed=top.field("seed", int))
     for array in arrays:
-        graph.add_constant(lent_copy(_read_constant(array)))
-    for entry in top.listed("nodes"):
+        graph.add_constant(read_only_copy(_read_constant(array)))
+    for entry in top.list_of("nodes"):
         _read_node(graph, _Record(entry, f"node {len(graph.nodes)}"))
-    for entry in top.listed("resources"):
+    for entry in top.list_of("resources"):
         graph.add_resource(_read_resource(graph, _Record(entry, f"resource {len(graph.resources)}")))
-    for key in top.listed("objects"):
+    for key in top.list_of("objects"):
         if not isinstance(key, str) or key not in (objects or {}):
             message = f"the graph needs the object {key!r}, which was not handed in"
             raise GraphError(message, hint="build or import the program that made the graph")
         graph.keep_object(key, (objects or {})[key])
-    for entry in top.listed("bodies"):
+    for entry in top.list_of("bodies"):
         _read_body(graph, _Record(entry, f"body {len(graph.bodies)}"))
     for within in (graph, *graph.bodies.values()):
         for node in within.nodes:
@@ -148,19 +148,19 @@ def _read_body(graph: Graph, record: _Record) -> None:
     if (key := record.field("key", str)) in graph.bodies:
         raise record.wrong("key", f"must be unique, got {key!r:.60} again")
     body = Body(graph, key, record.field("what", str), record.field("defined_at", str))
-    for entry in record.listed("nodes"):
+    for entry in record.list_of("nodes"):
         _read_node(body, _Record(entry, f"node {len(body.nodes)} of {record.what}"))
-    arguments = [_read_port(body, p, record, "arguments") for p in record.listed("arguments")]
+    arguments = [_read_port(body, p, record, "arguments") for p in record.list_of("arguments")]
     given = record.field("given", int)
     if any(body.nodes[port.node].op != ARGUMENT for port in arguments) or not 0 <= given <= len(arguments):
         raise record.wrong("arguments", "must name its arguments, and how many of them are given")
-    results = [_read_port(body, p, record, "results") for p in record.listed("results")]
+    results = [_read_port(body, p, record, "results") for p in record.list_of("results")]
     body.restored(arguments, given, results)
 
 
 def _read_constant(array: Any) -> Array:
     try:
-        return held(array)
+        return as_checked_array(array)
     except (TypeError, ValueError) as error:
         message = f"a constant must be an array, got {type(array).__name__}: {error}"
         raise GraphError(message) from None
@@ -188,7 +188,7 @@ class _Record:
             raise self.wrong(key, f"must be {said}, got {value!r:.60}")
         return value
 
-    def listed(self, key: str) -> Sequence[Any]:
+    def list_of(self, key: str) -> Sequence[Any]:
         """The field, which is a list; a tuple will do."""
         found: Sequence[Any] = self.field(key, list, tuple)
         return found
@@ -204,10 +204,10 @@ def _read_node(graph: Graph, record: _Record) -> None:
         id=node_id,
         name=record.field("name", str),
         op=record.field("op", str),
-        inputs=tuple(_read_port(graph, p, record, "inputs") for p in record.listed("inputs")),
-        controls=tuple(_read_id(graph, c, record, "controls") for c in record.listed("controls")),
+        inputs=tuple(_read_port(graph, p, record, "inputs") for p in record.list_of("inputs")),
+        controls=tuple(_read_id(graph, c, record, "controls") for c in record.list_of("controls")),
         attrs={_read_key(k, record): _read_attr(v, record) for k, v in attrs.items()},
-        outputs=tuple(_read_spec(s, record, "outputs") for s in record.listed("outputs")),
+        outputs=tuple(_read_spec(s, record, "outputs") for s in record.list_of("outputs")),
         device=record.field("device", str),
         colocate=record.field("colocate", str, _NONE),
         defined_at=record.field("defined_at", str),
@@ -342,7 +342,7 @@ def _plain(*kinds: type) -> Callable[[Graph, _Record, str], Any]:
 _FIELDS: Mapping[str, Callable[[Graph, _Record, str], Any]] = {
     "Spec": lambda graph, record, key: _read_held(record.data.get(key), record, key),
     "tuple[Spec, ...]": lambda graph, record, key: tuple(
-        _read_held(s, record, key) for s in record.listed(key)
+        _read_held(s, record, key) for s in record.list_of(key)
     ),
     "Port | None": _read_initial,
     "bool": _plain(bool),

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from actorflow.arrays import DType
-from actorflow.call_site import source_line
-from actorflow.dtypes import common, refusal
 from actorflow.errors import SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, as_tensor
@@ -20,8 +17,11 @@ from actorflow.graph.densified import tell, verb_of_the_user
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node
 from actorflow.graph.operators import Operators
-from actorflow.rows import Slices
-from actorflow.spec import Dim, Shape, Spec, check_shape, merge, show
+from actorflow.runtime.call_site import source_line
+from actorflow.values.arrays import DType
+from actorflow.values.dtypes import common, refusal
+from actorflow.values.sparse import Slices
+from actorflow.values.spec import Dim, Shape, Spec, check_shape, merge, show
 
 
 class IndexedSlices(Operators):
@@ -115,13 +115,13 @@ class IndexedSlices(Operators):
         """Tells the user that `by` makes the rows dense, at a line, or where it is being built."""
         tell(self.spec, self.values.shape, self.whose, by, made_at=self.values.node.defined_at, line=line)
 
-    def known_as(self, whose: str, by: str = "") -> IndexedSlices:
+    def with_origin(self, whose: str, by: str = "") -> IndexedSlices:
         """The same rows, of which it is known what they are rows of, and what takes them next."""
         found = self.with_values(self.values)
         found.whose, found.by = whose, by
         return found
 
-    def summed(self) -> tuple[Tensor, Tensor]:
+    def sum_duplicates(self) -> tuple[Tensor, Tensor]:
         """The indices that occur, each once and in ascending order, and the sum of each: (indices, sums)."""
         indices, sums = opdef.lookup("sum_duplicates").constructor(self.values, self.indices, self.rows)
         return indices, sums
@@ -145,26 +145,26 @@ class IndexedSlices(Operators):
         n = self.rows
         return [self.values, self.indices], lambda v: Slices(v[0], v[1], (n, *v[0].shape[1:]))
 
-    def _scaled(self, op: str, by: Any) -> Any:
+    def _scale(self, op: str, by: Any) -> Any:
         verb = opdef.lookup(op).constructor
         return self.with_values(verb(self.values, by)) if is_scalar(by) else verb(self, by)
 
     # fmt: off
-    def __mul__(self, other: Any) -> Any: return self._scaled("multiply", other)
-    def __rmul__(self, other: Any) -> Any: return self._scaled("multiply", other)
-    def __truediv__(self, other: Any) -> Any: return self._scaled("divide", other)
+    def __mul__(self, other: Any) -> Any: return self._scale("multiply", other)
+    def __rmul__(self, other: Any) -> Any: return self._scale("multiply", other)
+    def __truediv__(self, other: Any) -> Any: return self._scale("divide", other)
     def __neg__(self) -> Any: return self.with_values(-self.values)
     # fmt: on
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, IndexedSlices):
-            return joined([self, other])
+            return join([self, other])
         return super().__add__(other)
 
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, IndexedSlices):
             a, b = alike([self, other])  # first: what is negated may be unsigned
-            return joined([a, -b])
+            return join([a, -b])
         return super().__sub__(other)
 
     def place(self) -> Where | None:
@@ -181,7 +181,7 @@ def is_scalar(value: Any) -> bool:
     return isinstance(value, int | float) or getattr(value, "shape", None) == ()
 
 
-def mapped(grad: Gradient, f: Callable[[Tensor], Tensor]) -> Gradient:
+def map_values(grad: Gradient, f: Callable[[Tensor], Tensor]) -> Gradient:
     """`f` of a gradient, where f works on each row by itself and keeps zeros."""
     return grad.with_values(f(grad.values)) if isinstance(grad, IndexedSlices) else f(grad)
 
@@ -197,7 +197,7 @@ def alike(parts: Sequence[IndexedSlices]) -> Sequence[IndexedSlices]:
     return [p if p.dtype == wanted else p.with_values(cast(p.values, wanted)) for p in parts]
 
 
-def joined(parts: Sequence[IndexedSlices]) -> IndexedSlices:
+def join(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     """The sum of slices of one shape: all of them, in their order.
 
     Their dtypes mix as those of tensors do; see `dtypes`.

@@ -1,0 +1,1 @@
+"""Launching starts named processes, restarts them by a rule, and leaves none behind."""

@@ -24,7 +24,7 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
-_SAID = {
+_MEANINGS = {
     Exit.DONE: "done",
     Exit.FAILED: "the run failed",
     Exit.USAGE: "the command line, the environment or the program file is wrong",
@@ -71,7 +71,7 @@ def meaning(returncode: int) -> str:
     """
     if returncode < 0:
         return f"was killed by {_signal(-returncode)}"
-    if (said := _SAID.get(returncode)) is not None:
+    if (said := _MEANINGS.get(returncode)) is not None:
         return f"ended with {returncode}: {said}"
     if 128 < returncode < 128 + signal.NSIG:
         return f"ended with {returncode}, as after {_signal(returncode - 128)}"

@@ -31,13 +31,13 @@ def main() -> None:
             *lines, rest = (rest + read).split(b"\n")
             for line in lines:
                 _note(children, line.decode())
-    left = _signalled(children, signal.SIGCONT)
+    left = _signal_all(children, signal.SIGCONT)
     for _ in range(_LOOKS):
         if not left:
             return
         select.select([], [], [], PATIENCE_S / _LOOKS)
-        left = _signalled(left, 0)
-    _signalled(left, signal.SIGKILL)
+        left = _signal_all(left, 0)
+    _signal_all(left, signal.SIGKILL)
 
 
 def _note(children: dict[int, str], line: str) -> None:
@@ -48,7 +48,7 @@ def _note(children: dict[int, str], line: str) -> None:
         children.pop(int(pid), None)
 
 
-def _signalled(children: dict[int, str], number: int) -> dict[int, str]:
+def _signal_all(children: dict[int, str], number: int) -> dict[int, str]:
     """Sends a signal to those that are there and to their groups; returns them. 0 only looks."""
     there = {}
     for pid, started in children.items():

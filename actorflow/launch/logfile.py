@@ -15,7 +15,7 @@ import os
 import stat
 from pathlib import Path
 
-from actorflow.disk import is_full
+from actorflow.runtime.disk import is_full
 
 BEGIN_BYTES = 2 << 20
 """Of the beginning."""
@@ -97,7 +97,7 @@ class LogFile:
     def close(self) -> None:
         """Closes the file; harmless when that is done."""
         self._put(b"")  # for what is to be said of a loss
-        self._shut()
+        self._close_file()
 
     # -------------------------------------------------------------------------------- the files
 
@@ -129,7 +129,7 @@ class LogFile:
         """Goes on in the next file."""
         if self._at == self.path:
             self._append(f"[actorflow: this is the beginning; the end is in {self._newest.name}]\n".encode())
-        self._shut()
+        self._close_file()
         self._room = self._newest_bytes
         self._fresh = True
         try:
@@ -139,7 +139,7 @@ class LogFile:
             self._why = error.strerror or str(error)
         self._at = self._newest
 
-    def _shut(self) -> None:
+    def _close_file(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -84,7 +84,7 @@ class LogPipes:
             for read in tuple(self._pipes):
                 self._take_all(read)
             for read in tuple(self._pipes):  # of what a child has left behind elsewhere
-                self._let_go(read)
+                self._release(read)
             for log in self._logs.values():
                 log.close()
             self._logs.clear()
@@ -131,11 +131,11 @@ class LogPipes:
         except BlockingIOError:
             return False
         if not printed:
-            self._let_go(read)
+            self._release(read)
             return False
         self._logs[self._pipes[read]].write(printed)
         return True
 
-    def _let_go(self, read: int) -> None:
+    def _release(self, read: int) -> None:
         del self._pipes[read]
         os.close(read)

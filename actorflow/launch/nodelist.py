@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
-from actorflow.errors import ConfigError, shown
+from actorflow.errors import ConfigError, show_value
 
 MOST = 1 << 16
 """Hosts that a list may name; the largest machines have fewer."""
@@ -60,8 +60,8 @@ def _numbers(inside: str, text: str) -> Iterator[str]:
 
 
 def _unreadable(text: str) -> ConfigError:
-    return ConfigError(f"a list of hosts must look like node[01-03,7],login, got {shown(text)}")
+    return ConfigError(f"a list of hosts must look like node[01-03,7],login, got {show_value(text)}")
 
 
 def _too_many(text: str) -> ConfigError:
-    return ConfigError(f"a list of hosts may name {MOST}, got more in {shown(text)}")
+    return ConfigError(f"a list of hosts may name {MOST}, got more in {show_value(text)}")

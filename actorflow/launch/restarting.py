@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from actorflow.errors import ConfigError, counted
+from actorflow.errors import ConfigError, pluralise
 from actorflow.launch.exits import meaning, worth_restart
 
 
@@ -65,14 +65,14 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Restart:
     """It starts again after so many seconds."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class GiveUp:
     """It does not start again.
 
     Attributes:
@@ -84,9 +84,9 @@ class Over:
     gave_up: bool
 
 
-def ended(
+def decide(
     past: Past, rule: Restarts, returncode: int, *, lasted_s: float, now_s: float
-) -> tuple[Past, Again | Over]:
+) -> tuple[Past, Restart | GiveUp]:
     """Returns what becomes of a process that has ended.
 
     Args:
@@ -97,18 +97,18 @@ def ended(
         now_s: The time, on any clock that does not go back.
     """
     if not worth_restart(returncode):
-        return past, Over(meaning(returncode), gave_up=False)
+        return past, GiveUp(meaning(returncode), gave_up=False)
     recent = tuple(at for at in past.restarts if now_s - at <= rule.window_s)
     if len(recent) >= rule.limit:
-        said = f" after {counted(len(recent), 'restart')} in {rule.window_s:g} s" if recent else ""
-        return Past(recent, past.row), Over(f"{meaning(returncode)}{said}", gave_up=True)
+        said = f" after {pluralise(len(recent), 'restart')} in {rule.window_s:g} s" if recent else ""
+        return Past(recent, past.row), GiveUp(f"{meaning(returncode)}{said}", gave_up=True)
     row = 0 if lasted_s >= rule.healthy_s else past.row
     wait_s = min(rule.max_s, rule.first_s * 2.0 ** min(row, 64))
-    return Past((*recent, now_s), row + 1), Again(wait_s)
+    return Past((*recent, now_s), row + 1), Restart(wait_s)
 
 
-def said_life(said: str | None, previous: int, now_ms: int) -> int:
-    """Returns the incarnation of a process: as a supervisor says, once, and else as `next_life`.
+def told_incarnation(said: str | None, previous: int, now_ms: int) -> int:
+    """Returns the incarnation of a process: as a supervisor says, once, and else as `next_incarnation`.
 
     Args:
         said: `ACTORFLOW_INCARNATION`, or None.
@@ -119,13 +119,13 @@ def said_life(said: str | None, previous: int, now_ms: int) -> int:
         ConfigError: it says no number from 1 on.
     """
     if said is None:
-        return next_life(previous, now_ms)
+        return next_incarnation(previous, now_ms)
     if not (said.isascii() and said.isdigit() and len(said) < 20 and int(said)):
         message = f"ACTORFLOW_INCARNATION must be a number from 1 on, got {said!r:.60}"
         raise ConfigError(message)
-    return int(said) if int(said) > previous else next_life(previous, now_ms)
+    return int(said) if int(said) > previous else next_incarnation(previous, now_ms)
 
 
-def next_life(previous: int, now_ms: int) -> int:
+def next_incarnation(previous: int, now_ms: int) -> int:
     """Returns the incarnation of the next life: the time, but always above the one before."""
     return max(previous + 1, now_ms)

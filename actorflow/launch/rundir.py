@@ -25,10 +25,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from actorflow.clock import Entropy, epoch_ms
 from actorflow.errors import RunFolderError
-from actorflow.launch.alive import Pid
 from actorflow.launch.filesystems import in_memory
+from actorflow.launch.process_id import ProcessId
+from actorflow.runtime.clock import Entropy, epoch_ms
 
 LONGEST = 107
 """Bytes of the path of a socket, as Linux has room for."""
@@ -47,7 +47,7 @@ _NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningCluster:
     """A cluster whose launcher runs.
 
     Attributes:
@@ -61,7 +61,7 @@ class Running:
 
     run: str
     path: Path
-    launcher: Pid
+    launcher: ProcessId
     since_ms: int
     processes: Mapping[str, Any]
     program: str = ""
@@ -189,7 +189,7 @@ class RunDirectory:
 
     def _write(self, folder: Path, processes: Mapping[str, Any], ended: Mapping[str, str] = _NOBODY) -> None:
         said = {
-            "launcher": Pid.own().data(),
+            "launcher": ProcessId.own().data(),
             "since_ms": self._since_ms,
             "program": self._program,
             "processes": dict(processes),
@@ -221,7 +221,7 @@ def home(environ: Mapping[str, str] = os.environ) -> Path:
     return parent / f"af-{os.getuid()}"
 
 
-def ended(folder: Path) -> dict[str, str]:
+def ended_processes(folder: Path) -> dict[str, str]:
     """Returns which processes of a run have ended for good, and how; none where nobody can tell."""
     try:
         said = json.loads((folder / _FILE).read_text())["ended"]
@@ -239,7 +239,7 @@ def pids(folder: Path) -> dict[str, int]:
         return {}
 
 
-def running(under: Path | None = None) -> list[Running]:
+def running(under: Path | None = None) -> list[RunningCluster]:
     """Returns the clusters of this user that run on this machine, the newest first."""
     found = [run for run in _runs(home() if under is None else under) if run.launcher.is_alive()]
     return sorted(found, key=lambda run: (-run.since_ms, run.run))
@@ -269,15 +269,15 @@ def sweep(under: Path | None = None, *, now_ms: Callable[[], int] = epoch_ms) ->
     return removed
 
 
-def _runs(base: Path) -> Iterator[Running]:
+def _runs(base: Path) -> Iterator[RunningCluster]:
     for path in _folders(base):
         try:
             said = json.loads((path / _FILE).read_text())
-            launcher = Pid.read(said["launcher"])
+            launcher = ProcessId.read(said["launcher"])
             if launcher is not None and not path.name.startswith("."):
                 program = str(said.get("program", ""))
                 since_ms, processes = int(said["since_ms"]), dict(said["processes"])
-                yield Running(path.name, path, launcher, since_ms, processes, program)
+                yield RunningCluster(path.name, path, launcher, since_ms, processes, program)
         except (OSError, ValueError, TypeError, KeyError):  # its end is near, or it is no run
             continue
 

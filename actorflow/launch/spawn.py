@@ -57,9 +57,9 @@ class DeathPipe:
         """Ends the pipe, at which all children believe that this process is dead."""
         if self._ours >= 0:
             os.close(self.theirs)
-            self.let_go()
+            self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Closes the end that keeps the pipe."""
         ours, self._ours = self._ours, -1
         if ours >= 0:
@@ -69,13 +69,13 @@ class DeathPipe:
 _PIPES: weakref.WeakSet[DeathPipe] = weakref.WeakSet()
 
 
-def _let_go_in_a_fork() -> None:
+def _release_in_fork() -> None:
     """A fork of this process, made by others, would keep the pipe of a launcher that is dead."""
     for pipe in list(_PIPES):
-        pipe.let_go()
+        pipe.release()
 
 
-os.register_at_fork(after_in_child=_let_go_in_a_fork)
+os.register_at_fork(after_in_child=_release_in_fork)
 
 
 class Child:
@@ -120,7 +120,7 @@ class Child:
         self._loop = loop
         self._ended = ended
         self.returncode: int | None = None
-        self._process = _started(argv, env, death, log, out, keys, cwd)
+        self._process = _start(argv, env, death, log, out, keys, cwd)
         self.pid = self._process.pid
         self._watched = _descriptor_of(self.pid)
         try:
@@ -179,7 +179,7 @@ class Child:
         self._ended(self.returncode)
 
 
-async def reaped(ends: Sequence[Future[Any]], limit_s: float) -> None:
+async def reap(ends: Sequence[Future[Any]], limit_s: float) -> None:
     """Waits until children that were killed have ended, or so long; a cancellation waits as well."""
     loop = asyncio.get_running_loop()
     until_s = loop.time() + limit_s
@@ -193,7 +193,7 @@ async def reaped(ends: Sequence[Future[Any]], limit_s: float) -> None:
         raise cancelled
 
 
-def _started(
+def _start(
     argv: Sequence[str],
     env: Mapping[str, str],
     death: DeathPipe | None,

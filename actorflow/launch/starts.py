@@ -37,7 +37,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartProgress:
     """The start of one process, as far as it has come.
 
     INVARIANT: `passed_s / MOST <= charged_s <= passed_s`.
@@ -53,7 +53,7 @@ class Start:
     used: Used = Used()
 
 
-def looked(start: Start, passed_s: float, used: Used | None) -> Start:
+def look(start: StartProgress, passed_s: float, used: Used | None) -> StartProgress:
     """Returns a start after a look.
 
     Args:
@@ -62,16 +62,16 @@ def looked(start: Start, passed_s: float, used: Used | None) -> Start:
         used: What the process has used until now; None where nobody can tell.
     """
     if used is None:
-        return Start(start.passed_s + passed_s, start.charged_s + passed_s, start.used)
+        return StartProgress(start.passed_s + passed_s, start.charged_s + passed_s, start.used)
     before = start.used if used.cpu_s >= start.used.cpu_s else Used()  # less is another life
     worked_s = used.cpu_s - before.cpu_s
     queued_s = max(0.0, used.queued_s - before.queued_s)  # less where a thread has ended
     works = worked_s + queued_s > _WORKS * passed_s
     charge_s = min(passed_s, max(worked_s, passed_s / MOST)) if works else passed_s
-    return Start(start.passed_s + passed_s, start.charged_s + charge_s, used)
+    return StartProgress(start.passed_s + passed_s, start.charged_s + charge_s, used)
 
 
-class Starts:
+class StartWatch:
     """The starts of several processes: too late when one of them has used up its time.
 
     Args:
@@ -83,7 +83,7 @@ class Starts:
         self._ready_s = ready_s
         self._now_s = now_s
         self._every_s = min(LONGEST_S, ready_s / 4)
-        self._starts: dict[str, Start] = {}
+        self._starts: dict[str, StartProgress] = {}
 
     def late(self, now_s: float, missing: Iterable[str], used: Callable[[], Mapping[str, Used]]) -> bool:
         """Tells whether the time of one that is missing is up; looks as often as is worth it.
@@ -98,7 +98,8 @@ class Starts:
             self._now_s = now_s
             found = used()
             self._starts = {
-                name: looked(self._starts.get(name, Start()), passed_s, found.get(name)) for name in missing
+                name: look(self._starts.get(name, StartProgress()), passed_s, found.get(name))
+                for name in missing
             }
         return any(at.charged_s >= self._ready_s for at in self._starts.values())
 
@@ -106,7 +107,7 @@ class Starts:
         """Returns how long the starts have taken, at the last look."""
         return max((at.passed_s for at in self._starts.values()), default=0.0)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Says how the time that counts was reached: "" where it is that of the wall clock."""
         charged_s = max((at.charged_s for at in self._starts.values()), default=0.0)
         if self.passed_s() - charged_s < LONGEST_S:

@@ -19,12 +19,12 @@ from actorflow.nn.dense import Dense
 from actorflow.nn.embedding import Embedding
 from actorflow.nn.functional import apply
 from actorflow.nn.layer import Layer
-from actorflow.nn.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from actorflow.nn.normalisation import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from actorflow.nn.recurrent import bidirectional, rnn
 from actorflow.nn.sequential import Sequential
-from actorflow.nn.shaping import Dropout, Flatten
-from actorflow.nn.stacking import stacked
-from actorflow.other_names import missing
+from actorflow.nn.stacked import stack_cells
+from actorflow.nn.stateless import Dropout, Flatten
+from actorflow.runtime.name_hints import missing
 
 __all__ = [
     "BatchNorm",
@@ -50,7 +50,7 @@ __all__ = [
     "greedy",
     "rnn",
     "sample",
-    "stacked",
+    "stack_cells",
 ]
 
 for _file in ("attention", "conv", "dense", "embedding", "layer", "sequential"):

@@ -8,9 +8,9 @@ from actorflow.graph.builder import Tensor
 from actorflow.nn import init
 from actorflow.nn.dense import Dense
 from actorflow.nn.layer import Layer
-from actorflow.ops.arrange import flatten, swapaxes
-from actorflow.ops.attention import scaled_dot_product_attention
-from actorflow.ops.channels import reshape_channels
+from actorflow.ops.array.arrange import flatten, swapaxes
+from actorflow.ops.nn.attention import scaled_dot_product_attention
+from actorflow.ops.nn.channels import reshape_channels
 
 
 class MultiHeadAttention(Layer):
@@ -72,15 +72,15 @@ class MultiHeadAttention(Layer):
         """Builds the attention of x to `context`, or to itself; see the class."""
         self.check_flags(is_causal=is_causal, training=training)
         hint = "make the layer with the depth that x has"
-        x = self.taken(x, (None, self.depth), self.dtype, hint)
-        seen = x if context is None else self.taken(context, (None, self.depth), self.dtype, hint)
+        x = self.check_input(x, (None, self.depth), self.dtype, hint)
+        seen = x if context is None else self.check_input(context, (None, self.depth), self.dtype, hint)
         for given in (x, seen):
-            self.ranked(given)
+            self.check_rank(given)
         with self.scope():
-            q, k, v = (self._split(y) for y in (self.query(x), self.key(seen), self.value(seen)))
+            q, k, v = (self._split_heads(y) for y in (self.query(x), self.key(seen), self.value(seen)))
             found = scaled_dot_product_attention(q, k, v, mask, is_causal, rate=self.rate, training=training)
             return self.out(flatten(swapaxes(found, -3, -2), -2, -1))
 
-    def _split(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         """(…, length, depth) as (…, heads, length, depth / heads)."""
         return swapaxes(reshape_channels(x, x, (self.heads, self.depth // self.heads)), -3, -2)

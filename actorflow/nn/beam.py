@@ -13,36 +13,36 @@ from actorflow.nn.decoding import (
     NEVER,
     Decoded,
     Step,
+    call_step,
     check_count,
     check_settings,
-    ended_by,
+    fill_after_end,
     first_tokens,
     refusal,
-    stepped,
 )
-from actorflow.ops.arguments import verb
-from actorflow.ops.arithmetic import floor_divide, remainder
-from actorflow.ops.arrange import flatten as joined
-from actorflow.ops.arrange import moveaxis, repeat
-from actorflow.ops.array import gather
-from actorflow.ops.elementwise import add, divide, multiply, pow, subtract
-from actorflow.ops.fill import arange
-from actorflow.ops.indexing import take_along_axis
-from actorflow.ops.lists import list_read, list_size
-from actorflow.ops.logic import equal, greater, logical_and, logical_not, logical_or, where
-from actorflow.ops.mapping import filled_turns, turns
-from actorflow.ops.nn import log_softmax
-from actorflow.ops.passing import cast
-from actorflow.ops.reduce import any as any_of
-from actorflow.ops.shape import expand_dims, reshape
-from actorflow.ops.sort import topk
-from actorflow.ops.source import constant
-from actorflow.structure import flatten
+from actorflow.ops.array.arrange import flatten as joined
+from actorflow.ops.array.arrange import moveaxis, repeat
+from actorflow.ops.array.constants import constant
+from actorflow.ops.array.fill import arange
+from actorflow.ops.array.identity import cast
+from actorflow.ops.array.indexing import take_along_axis
+from actorflow.ops.array.shape import expand_dims, reshape
+from actorflow.ops.array.slicing import gather
+from actorflow.ops.array.sort import topk
+from actorflow.ops.control.mapping import fill_turns, turns
+from actorflow.ops.control.tensor_list import list_read, list_size
+from actorflow.ops.definition.arguments import api_function
+from actorflow.ops.math.arithmetic import floor_divide, remainder
+from actorflow.ops.math.elementwise import add, divide, multiply, pow, subtract
+from actorflow.ops.math.logic import equal, greater, logical_and, logical_not, logical_or, where
+from actorflow.ops.math.reduce import any as any_of
+from actorflow.ops.nn.softmax import log_softmax
+from actorflow.values.pytree import flatten
 
 Kept = tuple[Sequence[Any], Sequence[Any]]
 
 
-@verb
+@api_function
 @in_graph_of_inputs
 def beam_search(
     step: Any,
@@ -100,8 +100,8 @@ def beam_search(
     (_, scores, lengths, *_), (tokens, parents) = turns(
         longest, beams.turn, initial, goes_on=_goes_on, name=name or "beam_search"
     )
-    found = _traced(tokens, parents, nothing, longest)
-    return Decoded(ended_by(found, lengths, end), lengths, beams.compared(scores, lengths))
+    found = _trace_back(tokens, parents, nothing, longest)
+    return Decoded(fill_after_end(found, lengths, end), lengths, beams.compare(scores, lengths))
 
 
 def _goes_on(tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ class _Beams:
         self, i: Tensor, tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor
     ) -> Kept:
         """The best of all that goes on by a token, or has ended."""
-        logits, after = stepped("beam_search", self.step, tokens, self.whole(state))
+        logits, after = call_step("beam_search", self.step, tokens, self.whole(state))
         count = None if logits.shape is None else logits.shape[1]
         if count is None:
             raise refusal("beam_search", f"needs to know how many tokens there are, got logits {logits.spec}")
@@ -136,7 +136,7 @@ class _Beams:
             gains = where(expand_dims(ended, -1), constant(stays, "float32"), gains)
         total = add(expand_dims(scores, -1), gains)
         longer = add(lengths, cast(logical_not(ended), "int32"))
-        ranked = self.compared(total, expand_dims(longer, -1))
+        ranked = self.compare(total, expand_dims(longer, -1))
         _, best = topk(joined(ranked, 1), self.width)
         parents, chosen = floor_divide(best, count), cast(remainder(best, count), "int32")
         scores = take_along_axis(joined(total, 1), best, 1)
@@ -153,7 +153,7 @@ class _Beams:
         states = [gather(as_tensor(leaf), origins, 0) for leaf in flatten(after)[0]]
         return [joined(chosen), scores, lengths, ended, *states], [chosen, parents]
 
-    def compared(self, scores: Tensor, lengths: Tensor) -> Tensor:
+    def compare(self, scores: Tensor, lengths: Tensor) -> Tensor:
         """Scores as they are compared."""
         if not self.penalty:
             return scores
@@ -165,7 +165,7 @@ def _of(x: Tensor, parents: Tensor) -> Tensor:
     return take_along_axis(x, parents, 1)
 
 
-def _traced(tokens: Tensor, parents: Tensor, nothing: Tensor, longest: int) -> Tensor:
+def _trace_back(tokens: Tensor, parents: Tensor, nothing: Tensor, longest: int) -> Tensor:
     """The sequences (rows, width, longest), each traced back from the end by whom it went on from."""
     count = list_size(tokens)
     width = nothing.shape[1] if nothing.shape else None
@@ -177,4 +177,4 @@ def _traced(tokens: Tensor, parents: Tensor, nothing: Tensor, longest: int) -> T
 
     _, (found,) = turns(count, back, [beam], name="traced")
     like = zeros_of([longest, rows_of(nothing, 0), width], "int32")
-    return moveaxis(filled_turns(found, like, reverse=True), 0, 2)
+    return moveaxis(fill_turns(found, like, reverse=True), 0, 2)

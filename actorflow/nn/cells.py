@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.call_site import source_line
 from actorflow.errors import GraphError, Where
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
-from actorflow.ops.arguments import number_or_none
-from actorflow.ops.arrange import flatten
-from actorflow.ops.bodies import hint_of_none, said_of, state_like
-from actorflow.ops.channels import reshape_channels
-from actorflow.ops.elementwise import add, multiply, sigmoid, subtract, tanh
-from actorflow.ops.facts import ensure_shape, shape
-from actorflow.ops.fill import zeros
-from actorflow.ops.join import split, stack
-from actorflow.ops.linalg import matmul
-from actorflow.ops.recurrent import lstm_step
-from actorflow.ops.resource import can_be_called
-from actorflow.spec import Dim
-from actorflow.structure import outline
+from actorflow.ops.array.arrange import flatten
+from actorflow.ops.array.fill import zeros
+from actorflow.ops.array.join import split, stack
+from actorflow.ops.array.shape_queries import ensure_shape, shape
+from actorflow.ops.control.bodies import describe_structure, hint_of_none, state_like
+from actorflow.ops.definition.arguments import number_or_none
+from actorflow.ops.linalg.products import matmul
+from actorflow.ops.math.elementwise import add, multiply, sigmoid, subtract, tanh
+from actorflow.ops.nn.channels import reshape_channels
+from actorflow.ops.nn.recurrent import lstm_step
+from actorflow.ops.state.handle import can_be_called
+from actorflow.runtime.call_site import source_line
+from actorflow.values.pytree import treedef
+from actorflow.values.spec import Dim
 
 State = Any
 """The state of a cell: a tensor (rows, units), or a tuple of such."""
@@ -66,14 +66,14 @@ class Cell(Layer):
 
     def __call__(self, x: Any, state: State = None) -> tuple[Tensor, State]:
         """Builds one step over x (rows, inputs); the state is `initial` if there is none."""
-        x = self.taken(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
+        x = self.check_input(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
         if state is None:
             state = self.initial(rows_of(x, 0))
         check_state(self, state)
-        return stepped(self, self.step(self.projected(x), state), state)
+        return step_cell(self, self.step(self.projected(x), state), state)
 
     @property
-    def outline(self) -> str:
+    def treedef(self) -> str:
         """How the state is built, its tensors as `*`."""
         return "*"
 
@@ -83,7 +83,7 @@ class Cell(Layer):
             return zeros_of([rows, self.units], self.dtype)
 
 
-def stepped(cell: Cell, made: Any, before: State) -> tuple[Any, State]:
+def step_cell(cell: Cell, made: Any, before: State) -> tuple[Any, State]:
     """Returns the output and the next state that a step of a cell has made of the state `before`.
 
     Raises:
@@ -91,7 +91,7 @@ def stepped(cell: Cell, made: Any, before: State) -> tuple[Any, State]:
     """
     where = Where(op=cell.local, defined_at=source_line())
     if not isinstance(made, tuple | list) or len(made) != 2:
-        message = f"a step of cell {cell.name!r} returns (output, next state), got {said_of(made)}"
+        message = f"a step of cell {cell.name!r} returns (output, next state), got {describe_structure(made)}"
         raise GraphError(message, where=where, hint=hint_of_none(made))
     output, after = made
     rule = f"the next state of cell {cell.name!r} is built as the one before"
@@ -108,7 +108,7 @@ def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
 
 def check_state(cell: Any, state: State) -> None:
     """Raises GraphError unless a state is built as a cell, or several stacked, have it."""
-    got = outline(state)
+    got = treedef(state)
     if got != cell.outline:
         message = f"the state of cell {cell.name!r} is built as {cell.outline}, got {got}"
         where = Where(op=cell.local, defined_at=source_line())
@@ -139,14 +139,14 @@ class _Gated(Cell):
         super().__init__(kind, inputs, units, dtype, name)
         self.wide = wide = gates * units
         own = init.orthogonal() if recurrent is None else recurrent
-        self.w = self.initialised("w", weights, (inputs, wide), self.dtype, "weights")
-        self.u = self.initialised("u", own, (units, wide), self.dtype, "recurrent")
-        self.b = self.initialised("b", biases, (wide,), self.dtype, "biases")
+        self.w = self.add_variable("w", weights, (inputs, wide), self.dtype, "weights")
+        self.u = self.add_variable("u", own, (units, wide), self.dtype, "recurrent")
+        self.b = self.add_variable("b", biases, (wide,), self.dtype, "biases")
 
     def projected(self, x: Tensor) -> Tensor:
         """`x @ w + b`, of all steps in one product."""
-        x = self.taken(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
-        rank = len(self.ranked(x))
+        x = self.check_input(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
+        rank = len(self.check_rank(x))
         with self.scope():
             flat = x if rank == 2 else flatten(x, 0, -2)
             y = add(matmul(flat, self.w), self.b)
@@ -252,7 +252,7 @@ class LSTMCell(_Gated):
         return self.zeros(rows), self.zeros(rows)
 
     @property
-    def outline(self) -> str:
+    def treedef(self) -> str:
         """How the state is built: (h, c)."""
         return "(*, *)"
 
@@ -314,7 +314,7 @@ class GRUCell(_Gated):
     ) -> None:
         super().__init__("gru", 3, inputs, units, weights, recurrent, biases, dtype, name)
         self.check_flags(reset_after=reset_after)
-        self.bu = self.initialised("bu", biases, (3 * units,), self.dtype, "biases") if reset_after else None
+        self.bu = self.add_variable("bu", biases, (3 * units,), self.dtype, "biases") if reset_after else None
 
     def step(self, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Builds the rest of the step; see the class."""

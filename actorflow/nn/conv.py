@@ -8,9 +8,9 @@ from typing import Any
 from actorflow.graph.builder import Tensor
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
-from actorflow.ops.convolve import conv1d, conv2d, conv3d
-from actorflow.ops.elementwise import add
-from actorflow.ops.sliding import Padding, Sizes, plain_padding, sizes
+from actorflow.ops.math.elementwise import add
+from actorflow.ops.nn.convolutions import conv1d, conv2d, conv3d
+from actorflow.ops.nn.sliding import Padding, Sizes, plain_padding, sizes
 
 CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {1: conv1d, 2: conv2d, 3: conv3d}
 """The verb for each number of axes that filters slide along."""
@@ -84,14 +84,14 @@ class Conv(Layer):
         }
         self.dtype = self.floating(dtype)
         filters = (*self.size, inputs // groups, outputs)
-        self.w = self.initialised("w", weights, filters, self.dtype, "weights")
-        self.b = self.initialised("b", biases, (outputs,), self.dtype, "biases") if bias else None
+        self.w = self.add_variable("w", weights, filters, self.dtype, "weights")
+        self.b = self.add_variable("b", biases, (outputs,), self.dtype, "biases") if bias else None
 
     def __call__(self, x: Any) -> Tensor:
         """Builds the convolution; see the class."""
         shape = (None,) * (len(self.size) + 1) + (self.inputs,)
         hint = "channels are the last axis; make the layer with the inputs that x has"
-        x = self.taken(x, shape, self.dtype, hint)
+        x = self.check_input(x, shape, self.dtype, hint)
         with self.scope():
             y = CONVOLUTIONS[len(self.size)](x, self.w, **self.options)
             return y if self.b is None else add(y, self.b)

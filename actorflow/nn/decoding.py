@@ -12,30 +12,30 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.nn.cells import State, rows_of, zeros_of
-from actorflow.ops.arguments import number_or_none, verb
-from actorflow.ops.arrange import swapaxes
-from actorflow.ops.array import slice
-from actorflow.ops.bodies import hint_of_none, state_like
-from actorflow.ops.draws import random_categorical
-from actorflow.ops.elementwise import add, divide
-from actorflow.ops.fill import arange
-from actorflow.ops.indexing import take_along_axis
-from actorflow.ops.logic import equal, greater_equal, less, logical_not, logical_or, where
-from actorflow.ops.mapping import filled_turns, turns
-from actorflow.ops.nn import log_softmax
-from actorflow.ops.passing import cast
-from actorflow.ops.reduce import any as any_of
-from actorflow.ops.reduce import argmax
-from actorflow.ops.resource import can_be_called
-from actorflow.ops.shape import expand_dims, squeeze
-from actorflow.ops.sort import topk
-from actorflow.ops.source import constant, zeros_like
-from actorflow.structure import flatten
+from actorflow.ops.array.arrange import swapaxes
+from actorflow.ops.array.constants import constant, zeros_like
+from actorflow.ops.array.fill import arange
+from actorflow.ops.array.identity import cast
+from actorflow.ops.array.indexing import take_along_axis
+from actorflow.ops.array.shape import expand_dims, squeeze
+from actorflow.ops.array.slicing import slice
+from actorflow.ops.array.sort import topk
+from actorflow.ops.control.bodies import hint_of_none, state_like
+from actorflow.ops.control.mapping import fill_turns, turns
+from actorflow.ops.definition.arguments import api_function, number_or_none
+from actorflow.ops.math.elementwise import add, divide
+from actorflow.ops.math.logic import equal, greater_equal, less, logical_not, logical_or, where
+from actorflow.ops.math.random_choices import random_categorical
+from actorflow.ops.math.reduce import any as any_of
+from actorflow.ops.math.reduce import argmax
+from actorflow.ops.nn.softmax import log_softmax
+from actorflow.ops.state.handle import can_be_called
+from actorflow.runtime.call_site import source_line
+from actorflow.values.pytree import flatten
 
 Step = Callable[[Tensor, State], tuple[Any, State]]
 """(the last tokens (rows,), state) -> (logits (rows, tokens), next state)."""
@@ -59,7 +59,7 @@ class Decoded(NamedTuple):
     scores: Tensor
 
 
-@verb
+@api_function
 @in_graph_of_inputs
 def greedy(
     step: Any, first: Any, state: Any, *, end: int | None, longest: int, name: str | None = None
@@ -90,10 +90,10 @@ def greedy(
     ...     print(found.tokens.spec, found.scores.spec)
     (None, 20) int32 (None,) float32
     """
-    return _decoded("greedy", step, lambda logits: argmax(logits, -1), first, state, end, longest, name)
+    return _decode("greedy", step, lambda logits: argmax(logits, -1), first, state, end, longest, name)
 
 
-@verb
+@api_function
 @in_graph_of_inputs
 def sample(
     step: Any,
@@ -141,10 +141,10 @@ def sample(
             logits = where(greater_equal(logits, least), logits, constant(NEVER, logits.dtype))
         return random_categorical(divide(logits, cast(heat, logits.dtype)), seed=seed)
 
-    return _decoded("sample", step, choose, first, state, end, longest, name)
+    return _decode("sample", step, choose, first, state, end, longest, name)
 
 
-def _decoded(
+def _decode(
     what: str,
     step: Step,
     choose: Callable[[Tensor], Tensor],
@@ -163,7 +163,7 @@ def _decoded(
     def turn(
         i: Tensor, tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        logits, after = stepped(what, step, tokens, whole(state))
+        logits, after = call_step(what, step, tokens, whole(state))
         chosen = cast(choose(logits), "int32")
         gains = squeeze(take_along_axis(log_softmax(logits), expand_dims(chosen, -1), -1), -1)
         scores = add(scores, where(ended, constant(0.0, "float32"), cast(gains, "float32")))
@@ -182,14 +182,14 @@ def _decoded(
     )
     like = zeros_of([longest, rows_of(first, 0)], "int32")
     return Decoded(
-        ended_by(swapaxes(filled_turns(tokens, like, reverse=False), 0, 1), lengths, end), lengths, scores
+        fill_after_end(swapaxes(fill_turns(tokens, like, reverse=False), 0, 1), lengths, end), lengths, scores
     )
 
 
 # ------------------------------------------------------------------------------------------ shared
 
 
-def stepped(what: str, step: Step, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+def call_step(what: str, step: Step, tokens: Tensor, state: State) -> tuple[Tensor, State]:
     """What the user's step makes of tokens; SpecError unless it gives logits and a state."""
     given: Any = step
     if not callable(given) or not can_be_called(given, tokens, state):
@@ -213,7 +213,7 @@ def first_tokens(what: str, first: Any) -> Tensor:
     return cast(found, "int32")
 
 
-def ended_by(tokens: Tensor, lengths: Tensor, end: int | None) -> Tensor:
+def fill_after_end(tokens: Tensor, lengths: Tensor, end: int | None) -> Tensor:
     """Tokens (…, longest) with `end` behind the end of each sequence."""
     if end is None:
         return tokens

@@ -7,10 +7,10 @@ from typing import Any
 from actorflow.graph.builder import Tensor
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
-from actorflow.ops.arrange import flatten
-from actorflow.ops.channels import reshape_channels
-from actorflow.ops.elementwise import add
-from actorflow.ops.linalg import matmul
+from actorflow.ops.array.arrange import flatten
+from actorflow.ops.linalg.products import matmul
+from actorflow.ops.math.elementwise import add
+from actorflow.ops.nn.channels import reshape_channels
 
 
 class Dense(Layer):
@@ -52,13 +52,13 @@ class Dense(Layer):
         self.check_flags(bias=bias)
         self.inputs, self.outputs = inputs, outputs
         self.dtype = self.floating(dtype)
-        self.w = self.initialised("w", weights, (inputs, outputs), self.dtype, "weights")
-        self.b = self.initialised("b", biases, (outputs,), self.dtype, "biases") if bias else None
+        self.w = self.add_variable("w", weights, (inputs, outputs), self.dtype, "weights")
+        self.b = self.add_variable("b", biases, (outputs,), self.dtype, "biases") if bias else None
 
     def __call__(self, x: Any) -> Tensor:
         """Builds the product; see the class."""
-        x = self.taken(x, (self.inputs,), self.dtype, "make the layer with the inputs that x has")
-        shape = self.ranked(x)
+        x = self.check_input(x, (self.inputs,), self.dtype, "make the layer with the inputs that x has")
+        shape = self.check_rank(x)
         with self.scope():
             # One product of matrices: with more axes there would be one for each leading index.
             flat = x if len(shape) == 2 else flatten(x, 0, -2) if len(shape) > 2 else x[None]

@@ -7,7 +7,7 @@ from typing import Any
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
-from actorflow.ops.embedding import embedding_lookup
+from actorflow.ops.nn.embedding import embedding_lookup
 
 
 class Embedding(Layer):
@@ -49,7 +49,7 @@ class Embedding(Layer):
         self.count, self.depth, self.padding_id = count, depth, padding_id
         self.dtype = self.floating(dtype)
         make = init.normal() if weights is None else weights
-        self.table = self.initialised("table", make, (count, depth), self.dtype, "weights")
+        self.table = self.add_variable("table", make, (count, depth), self.dtype, "weights")
 
     def __call__(self, ids: Any) -> Tensor:
         """Builds the lookup; see the class."""

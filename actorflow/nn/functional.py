@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph, current
-from actorflow.ops.replacing import replaced
-from actorflow.ops.resource import check_fits, typed
-from actorflow.ops.state import Variable
+from actorflow.ops.state.handle import as_typed_tensor, check_fits
+from actorflow.ops.state.substitution import substitute
+from actorflow.ops.state.variable import Variable
+from actorflow.runtime.call_site import source_line
 
 Weights = Mapping[Any, Any] | Sequence[Any]
 """Values by variable, or by its name; or a list of them, one for each of `layer.trainable`."""
@@ -53,7 +53,7 @@ def apply(layer: Any, weights: Weights, *args: Any, **named: Any) -> Any:
             what = f"takes one value for a variable, got two for {variable.name!r}"
             raise _refusal(what)
         values[graph, variable.name] = _fitting(variable, value)
-    with replaced(values):
+    with substitute(values):
         return layer(*args, **named)
 
 
@@ -100,7 +100,7 @@ def _fitting(variable: Variable, value: Any) -> Tensor:
         what = f"takes a tensor or an array as {variable.name!r}, got None"
         raise _refusal(what, hint)
     try:
-        tensor = typed(value, variable.dtype)
+        tensor = as_typed_tensor(value, variable.dtype)
         check_fits(tensor.spec, variable.spec, f"a weight for {variable.name!r}")
     except SpecError as error:
         raise error.at(Where(op="nn.apply", defined_at=source_line())) from None

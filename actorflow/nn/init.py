@@ -16,21 +16,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from actorflow.arrays import as_dtype
-from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor
-from actorflow.ops.broadcast import broadcast_to
-from actorflow.ops.diagonal import diagonal
-from actorflow.ops.elementwise import add, multiply
-from actorflow.ops.factor import qr
-from actorflow.ops.passing import cast
-from actorflow.ops.random import random_normal, random_uniform
-from actorflow.ops.rounding import copysign
-from actorflow.ops.shape import reshape, transpose
-from actorflow.ops.source import ones_like
-from actorflow.ops.special import erfinv
-from actorflow.spec import Spec, show, spec
+from actorflow.ops.array.broadcast import broadcast_to
+from actorflow.ops.array.constants import ones_like
+from actorflow.ops.array.identity import cast
+from actorflow.ops.array.shape import reshape, transpose
+from actorflow.ops.linalg.diagonal import diagonal
+from actorflow.ops.linalg.factorisations import qr
+from actorflow.ops.math.elementwise import add, multiply
+from actorflow.ops.math.random import random_normal, random_uniform
+from actorflow.ops.math.rounding import copysign
+from actorflow.ops.math.special import erfinv
+from actorflow.runtime.call_site import source_line
+from actorflow.values.arrays import as_dtype
+from actorflow.values.spec import Spec, show, spec
 
 
 @dataclass(frozen=True, slots=True)

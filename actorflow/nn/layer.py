@@ -8,19 +8,19 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype, is_floating, name_of
-from actorflow.call_site import source_line
 from actorflow.errors import SpecError, Where
 from actorflow.graph.body import root_of
 from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, name_scope
 from actorflow.graph.graph import current
 from actorflow.graph.inputs_graph import methods_in_own_graph
-from actorflow.images import is_channels_first, to_channels_last
-from actorflow.ops.initial import Initial
-from actorflow.ops.resource import can_be_called
-from actorflow.ops.state import Variable
-from actorflow.other_names import checked_keywords
-from actorflow.spec import Dim, Spec, merge, show
+from actorflow.ops.state.handle import can_be_called
+from actorflow.ops.state.initial_values import Initial
+from actorflow.ops.state.variable import Variable
+from actorflow.runtime.call_site import source_line
+from actorflow.runtime.name_hints import check_keywords
+from actorflow.values.arrays import DType, as_dtype, is_floating, name_of
+from actorflow.values.conv_shapes import is_channels_first, to_channels_last
+from actorflow.values.spec import Dim, Spec, merge, show
 
 
 class Layer:
@@ -46,7 +46,7 @@ class Layer:
         self.local = self.name = kind
         self.defined_at = source_line()
         if given is not None and (not isinstance(given, str) or not given):
-            what = f"needs a name that is a text and not empty, got {_shown(name)}"
+            what = f"needs a name that is a text and not empty, got {_show(name)}"
             raise self.refusal(what)
         found, n = kind if name is None else name, 0
         while name is None and any(r.startswith(f"{scope}{found}/") for r in taken):
@@ -62,7 +62,7 @@ class Layer:
         super().__init_subclass__(**settings)
         for name in ("__init__", "__call__"):
             if name in vars(cls):
-                setattr(cls, name, checked_keywords(cls.__name__)(vars(cls)[name]))
+                setattr(cls, name, check_keywords(cls.__name__)(vars(cls)[name]))
         methods_in_own_graph(cls)
 
     @property
@@ -80,7 +80,7 @@ class Layer:
         self.variables.append(found)
         return found
 
-    def initialised(
+    def add_variable(
         self, name: str, make: Any, shape: Sequence[int], dtype: DType, argument: str
     ) -> Variable:
         """Makes the variable `name` of that spec with the values that the initialiser `make` gives.
@@ -90,17 +90,17 @@ class Layer:
         """
         own = "for values of your own: lambda shape, dtype: array"
         if not callable(make):
-            what = f"takes {argument} as an initialiser, for instance af.init.he, got {_shown(make)}"
+            what = f"takes {argument} as an initialiser, for instance af.init.he, got {_show(make)}"
             raise self.refusal(what, own)
         if not can_be_called(make, tuple(shape), dtype):
-            what = f"takes {argument} as an initialiser, a function of shape and dtype, got {_shown(make)}"
+            what = f"takes {argument} as an initialiser, a function of shape and dtype, got {_show(make)}"
             raise self.refusal(what, own)
         initial = make(tuple(shape), dtype)
         if initial is None:
-            what = f"takes {argument} as an initialiser, got {_shown(make)}, which gives None"
+            what = f"takes {argument} as an initialiser, got {_show(make)}, which gives None"
             raise self.refusal(what, NO_RETURN)
         if callable(initial) and not hasattr(initial, "build") and not can_be_called(initial):
-            what = f"takes {argument} as an initialiser, got {_shown(make)}, which gives {_shown(initial)}"
+            what = f"takes {argument} as an initialiser, got {_show(make)}, which gives {_show(initial)}"
             raise self.refusal(what, "call it with its parameters first, for instance af.init.normal()")
         wanted = Spec(tuple(shape), dtype)
         found = self.variable(name, initial)
@@ -115,7 +115,7 @@ class Layer:
         with name_scope(self.local):
             yield
 
-    def taken(self, x: Any, shape: Sequence[Dim], dtype: DType, hint: str) -> Tensor:
+    def check_input(self, x: Any, shape: Sequence[Dim], dtype: DType, hint: str) -> Tensor:
         """Returns `x` as a tensor whose last axes fit `shape`.
 
         Raises:
@@ -139,7 +139,7 @@ class Layer:
             raise self.refusal(what, hint)
         return tensor
 
-    def ranked(self, x: Tensor) -> tuple[Dim, ...]:
+    def check_rank(self, x: Tensor) -> tuple[Dim, ...]:
         """Returns the shape of `x`; raises SpecError when its rank is not known."""
         if x.shape is None:
             what = f"needs an x of known rank, got {x.spec}"
@@ -155,35 +155,35 @@ class Layer:
         """Raises SpecError unless all sizes are positive integers."""
         for name, size in sizes.items():
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                what = f"needs a positive integer for {name}, got {_shown(size)}"
+                what = f"needs a positive integer for {name}, got {_show(size)}"
                 raise self.refusal(what)
 
     def check_flags(self, **flags: Any) -> None:
         """Raises SpecError unless all are True or False: what is written "no" would count as True."""
         for name, flag in flags.items():
             if not isinstance(flag, bool):
-                what = f"takes {name}=True or {name}=False, got {_shown(flag)}"
+                what = f"takes {name}=True or {name}=False, got {_show(flag)}"
                 raise self.refusal(what)
 
     def check_part(self, hint: str, **parts: Any) -> None:
         """Raises SpecError unless all are numbers from 0 up to, and without, 1."""
         for name, part in parts.items():
             if not _is_number(part) or not 0 <= part < 1:
-                what = f"needs a {name} in [0, 1), got {_shown(part)}"
+                what = f"needs a {name} in [0, 1), got {_show(part)}"
                 raise self.refusal(what, hint)
 
     def check_not_negative(self, **numbers: Any) -> None:
         """Raises SpecError unless all are finite numbers, 0 or above."""
         for name, number in numbers.items():
             if not _is_number(number) or not isfinite(number) or number < 0:
-                what = f"needs a finite {name} of at least 0, got {_shown(number)}"
+                what = f"needs a finite {name} of at least 0, got {_show(number)}"
                 raise self.refusal(what)
 
     def check_integers(self, **integers: Any) -> None:
         """Raises SpecError unless all are integers, or None for a choice that is left open."""
         for name, given in integers.items():
             if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
-                what = f"needs an integer or None for {name}, got {_shown(given)}"
+                what = f"needs an integer or None for {name}, got {_show(given)}"
                 raise self.refusal(what)
 
     def floating(self, dtype: Any) -> DType:
@@ -214,7 +214,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """A value as errors show it: arrays by their shape, functions by their name."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{type(value).__name__} {show(value.shape)}"

@@ -6,34 +6,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.call_site import source_line
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.inputs_graph import in_graph_of_inputs
-from actorflow.nn.cells import Cell, State, check_state, rows_of, stepped, zeros_of
-from actorflow.nn.stacking import Stacked
-from actorflow.ops.arguments import verb
-from actorflow.ops.arrange import swapaxes
-from actorflow.ops.array import concat
-from actorflow.ops.elementwise import subtract
-from actorflow.ops.fill import arange
-from actorflow.ops.join import stack, unstack
-from actorflow.ops.list_rows import list_unstack
-from actorflow.ops.lists import list_read
-from actorflow.ops.logic import less, where
-from actorflow.ops.mapping import filled_turns, stacked_turns, turns, with_count
-from actorflow.ops.passing import cast
-from actorflow.ops.placing import placed
-from actorflow.ops.recompute import recompute as computed_again
-from actorflow.ops.recurrent import sequence_lengths
-from actorflow.ops.reduce import max
-from actorflow.ops.shape import expand_dims
-from actorflow.ops.source import constant
-from actorflow.spec import ListSpec
-from actorflow.structure import flatten
+from actorflow.nn.cells import Cell, State, check_state, rows_of, step_cell, zeros_of
+from actorflow.nn.stacked import Stacked
+from actorflow.ops.array.arrange import swapaxes
+from actorflow.ops.array.constants import constant
+from actorflow.ops.array.fill import arange
+from actorflow.ops.array.identity import cast
+from actorflow.ops.array.join import stack, unstack
+from actorflow.ops.array.shape import expand_dims
+from actorflow.ops.array.slicing import concat
+from actorflow.ops.control.mapping import fill_turns, stack_turns, turns, with_count
+from actorflow.ops.control.recompute import recompute as computed_again
+from actorflow.ops.control.tensor_list import list_read
+from actorflow.ops.control.tensor_list_rows import list_unstack
+from actorflow.ops.definition.arguments import api_function
+from actorflow.ops.definition.error_context import error_context
+from actorflow.ops.math.elementwise import subtract
+from actorflow.ops.math.logic import less, where
+from actorflow.ops.math.reduce import max
+from actorflow.ops.nn.recurrent import sequence_lengths
+from actorflow.runtime.call_site import source_line
+from actorflow.values.pytree import flatten
+from actorflow.values.spec import ListSpec
 
 
-@verb
+@api_function
 @in_graph_of_inputs
 def rnn(
     cell: Any,
@@ -86,7 +86,7 @@ def rnn(
     (None, None, 16) float32 (None, 16) float32
     """
     x = as_tensor(x)
-    with placed("rnn"):
+    with error_context("rnn"):
         if not isinstance(cell, Cell | Stacked):
             message = f"rnn runs a cell, got {type(cell).__name__} {cell!r:.60}"
             raise SpecError(message, hint="for instance af.nn.LSTMCell; your own is a subclass of af.nn.Cell")
@@ -95,7 +95,7 @@ def rnn(
             raise SpecError(message, hint="give x its axes, with af.expand_dims or af.ensure_shape")
         xs = x if time_major else swapaxes(x, 0, 1)
         ends = None if lengths is None else _lengths(lengths, xs)
-    run = _Run(reverse, unroll, recompute, parallel_iterations, name or "rnn")
+    run = _RnnRun(reverse, unroll, recompute, parallel_iterations, name or "rnn")
     if isinstance(cell, Stacked):
         start = cell.initial(rows_of(xs, 1)) if initial is None else initial
         check_state(cell, start)
@@ -110,7 +110,7 @@ def rnn(
     return (outputs if time_major else swapaxes(outputs, 0, 1)), last
 
 
-@verb
+@api_function
 @in_graph_of_inputs
 def bidirectional(
     forward: Any,
@@ -169,7 +169,7 @@ def bidirectional(
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RnnRun:
     """How layers run; see `rnn`."""
 
     reverse: bool
@@ -190,19 +190,19 @@ class _Run:
 
         def turn(projected: Tensor, t: Any, state: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
             before = whole(state)
-            output, after = stepped(cell, step(projected, before), before)
+            output, after = step_cell(cell, step(projected, before), before)
             made = [as_tensor(leaf) for leaf in flatten(after)[0]]
-            return output, made if ends is None else _held(t, ends, made, state)
+            return output, made if ends is None else _hold(t, ends, made, state)
 
         if self.unroll:
-            outputs, last = self._unrolled(turn, xs, first)
+            outputs, last = self._unroll(turn, xs, first)
         else:
-            outputs, last = self._looped(turn, xs, ends, first)
+            outputs, last = self._loop(turn, xs, ends, first)
         if ends is not None:
             outputs = where(_within(ends, outputs), outputs, constant(0, outputs.dtype))
         return outputs, whole(last)
 
-    def _unrolled(
+    def _unroll(
         self, turn: Callable[..., Any], xs: Tensor, state: Sequence[Tensor]
     ) -> tuple[Tensor, Sequence[Tensor]]:
         count = rows_of(xs, 0)
@@ -218,7 +218,7 @@ class _Run:
             made[t], state = turn(rows[t], constant(t, "int32"), state)
         return stack(made), state
 
-    def _looped(
+    def _loop(
         self, turn: Callable[..., Any], xs: Tensor, ends: Tensor | None, first: Sequence[Tensor]
     ) -> tuple[Tensor, Sequence[Tensor]]:
         rows = list_unstack(xs)
@@ -235,11 +235,11 @@ class _Run:
         )
         known = rows_of(xs, 0)
         if ends is None and isinstance(known, int) and known:
-            return with_count(stacked_turns(outputs, reverse=self.reverse), known), last
-        return _filled(outputs, xs, reverse=self.reverse), last
+            return with_count(stack_turns(outputs, reverse=self.reverse), known), last
+        return _fill(outputs, xs, reverse=self.reverse), last
 
 
-def _filled(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
+def _fill(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
     """The outputs of the turns there were at their steps, and zeros at all others."""
     assert isinstance(outputs.spec, ListSpec)
     element = outputs.spec.element
@@ -248,19 +248,19 @@ def _filled(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
         message = f"the outputs of a cell have a known size, got {element}"
         raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
     like = zeros_of([rows_of(xs, 0), rows_of(xs, 1), *tail], element.dtype)
-    return filled_turns(outputs, like, reverse=reverse)
+    return fill_turns(outputs, like, reverse=reverse)
 
 
-def _held(t: Tensor, ends: Tensor, after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:
+def _hold(t: Tensor, ends: Tensor, after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:
     """The next state, and that before for sequences that have ended."""
     goes_on = less(t, ends)
-    return [where(_widened(goes_on, new, 1), new, old) for new, old in zip(after, before, strict=True)]
+    return [where(_widen(goes_on, new, 1), new, old) for new, old in zip(after, before, strict=True)]
 
 
 def _within(ends: Tensor, outputs: Tensor) -> Tensor:
     """Which of the outputs (steps, rows, …) lie within their sequence."""
     steps = _numbers(rows_of(outputs, 0))
-    return _widened(less(expand_dims(steps, 1), expand_dims(ends, 0)), outputs, 2)
+    return _widen(less(expand_dims(steps, 1), expand_dims(ends, 0)), outputs, 2)
 
 
 def _numbers(steps: Any) -> Tensor:
@@ -268,7 +268,7 @@ def _numbers(steps: Any) -> Tensor:
     return arange(steps, dtype="int32") if isinstance(steps, int) else arange(steps)
 
 
-def _widened(mask: Tensor, x: Tensor, axes: int) -> Tensor:
+def _widen(mask: Tensor, x: Tensor, axes: int) -> Tensor:
     """A mask of the first `axes` axes of x, with as many axes as x."""
     if x.spec.rank is None:
         message = f"a cell makes tensors of known rank, got {x.spec}"

@@ -52,18 +52,18 @@ class Sequential(Layer):
         with self.scope():
             for layer, train in zip(self.layers, self._train, strict=True):
                 if train is not None and training is None and train.default is Parameter.empty:
-                    what = f"needs to know whether it trains, for {_called(layer)!r} inside it does"
+                    what = f"needs to know whether it trains, for {_name_of(layer)!r} inside it does"
                     raise self.refusal(what, "pass training=True or training=False")
                 told = {} if train is None or training is None else {"training": training}
                 found = layer(found, **told)
                 given: Any = found
                 if given is None:
-                    what = f"takes layers and functions that return a tensor, got None of {_called(layer)!r}"
+                    what = f"takes layers and functions that return a tensor, got None of {_name_of(layer)!r}"
                     raise self.refusal(what, NO_RETURN)
         return found
 
 
-def _called(layer: Callable[..., Tensor]) -> str:
+def _name_of(layer: Callable[..., Tensor]) -> str:
     """The name of a layer or a function, in an error."""
     return str(getattr(layer, "name", None) or getattr(layer, "__name__", repr(layer)))
 

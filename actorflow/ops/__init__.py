@@ -1,38 +1,77 @@
-"""The user's verbs: what can be computed. Importing the package fills the table of `graph.opdef`."""
+"""The verbs that users build graphs of; each op is a constructor, a spec rule and a gradient rule."""
 
 # ruff: noqa: RUF022  log10 is sorted before log2
 
 from __future__ import annotations
 
-import actorflow.ops.recurrent
-import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
+import actorflow.ops.array.indexed_slices
+import actorflow.ops.nn.recurrent  # noqa: F401  fills the table
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.custom import custom_gradient
-from actorflow.ops.accumulator import ConditionalAccumulator, SparseConditionalAccumulator
-from actorflow.ops.activation import (
-    celu,
-    elu,
-    gelu,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    log_sigmoid,
-    mish,
-    relu6,
-    selu,
-    silu,
-    softplus,
-    softsign,
-    threshold,
+from actorflow.ops.array.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
+from actorflow.ops.array.broadcast import broadcast_like, broadcast_to, sum, sum_to
+from actorflow.ops.array.constants import constant, ones_like, placeholder, zeros_like
+from actorflow.ops.array.fill import arange, eye, full, full_like, linspace, ones, zeros
+from actorflow.ops.array.identity import cast, check_numerics, identity, stop_gradient
+from actorflow.ops.array.indexing import gather, gather_nd, take_along_axis
+from actorflow.ops.array.join import broadcast_arrays, meshgrid, split, stack, unstack
+from actorflow.ops.array.padding import pad
+from actorflow.ops.array.scatter import (
+    put_along_axis,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_nd,
+    scatter_nd_add,
+    scatter_nd_max,
+    scatter_nd_min,
+    scatter_nd_update,
+    scatter_update,
+    slice_update,
 )
-from actorflow.ops.adaptive import (
-    adaptive_avg_pool,
-    adaptive_max_pool,
-    adaptive_max_pool_places,
-    global_max_pool,
+from actorflow.ops.array.select import (
+    argwhere,
+    boolean_mask,
+    dynamic_partition,
+    dynamic_stitch,
+    invert_permutation,
+    select,
 )
-from actorflow.ops.arithmetic import (
+from actorflow.ops.array.sets import (
+    bincount,
+    histogram,
+    nonzero,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from actorflow.ops.array.shape import expand_dims, reshape, reshape_like, squeeze, transpose
+from actorflow.ops.array.shape_queries import ensure_shape, rank, shape, size
+from actorflow.ops.array.slicing import concat, one_hot, slice
+from actorflow.ops.array.sort import argsort, in_top_k, searchsorted, sort, topk
+from actorflow.ops.control.branches import case, cond, switch_case
+from actorflow.ops.control.loops import while_loop
+from actorflow.ops.control.mapping import fold, map_fn, scan
+from actorflow.ops.control.recompute import recompute
+from actorflow.ops.control.tensor_array import TensorArray
+from actorflow.ops.control.user_code_ops import actor, call, py_actor
+from actorflow.ops.linalg.contraction import einsum, kron, tensordot
+from actorflow.ops.linalg.diagonal import diag_embed, diagonal, tril, triu
+from actorflow.ops.linalg.factorisations import cholesky, eigh, eigvalsh, qr, svd, svdvals
+from actorflow.ops.linalg.powers import matrix_exp, matrix_power
+from actorflow.ops.linalg.products import (
+    cross,
+    matmul,
+    matrix_band_part,
+    matrix_trace,
+    matrix_transpose,
+    outer,
+    vecdot,
+)
+from actorflow.ops.linalg.spectrum import lstsq, matrix_norm, matrix_rank, pinv
+from actorflow.ops.linalg.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
+from actorflow.ops.math.arithmetic import (
     clip,
     divide_no_nan,
     floor_divide,
@@ -46,14 +85,7 @@ from actorflow.ops.arithmetic import (
     rsqrt,
     squared_difference,
 )
-from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
-from actorflow.ops.array import concat, one_hot, slice
-from actorflow.ops.asking import actor, call, py_actor
-from actorflow.ops.atomic import atomic
-from actorflow.ops.attention import scaled_dot_product_attention
-from actorflow.ops.average import avg_pool, global_avg_pool, lp_pool
-from actorflow.ops.barrier import Barrier
-from actorflow.ops.bits import (
+from actorflow.ops.math.bits import (
     bitwise_and,
     bitwise_invert,
     bitwise_left_shift,
@@ -62,40 +94,8 @@ from actorflow.ops.bits import (
     bitwise_xor,
     logical_xor,
 )
-from actorflow.ops.blocks import batch_to_space, depth_to_space, space_to_batch, space_to_depth
-from actorflow.ops.branches import case, cond, switch_case
-from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
-from actorflow.ops.choose import (
-    argwhere,
-    boolean_mask,
-    dynamic_partition,
-    dynamic_stitch,
-    invert_permutation,
-    select,
-)
-from actorflow.ops.complex import angle, complex, conj, imag, real
-from actorflow.ops.contraction import einsum, kron, tensordot
-from actorflow.ops.convolve import (
-    conv1d,
-    conv1d_transpose,
-    conv2d,
-    conv2d_transpose,
-    conv3d,
-    conv3d_transpose,
-    depthwise_conv2d,
-    separable_conv2d,
-)
-from actorflow.ops.counter import Counter
-from actorflow.ops.ctc import ctc_loss
-from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
-from actorflow.ops.draws import (
-    random_bernoulli,
-    random_categorical,
-    random_integers,
-    random_permutation,
-    random_shuffle,
-)
-from actorflow.ops.elementwise import (
+from actorflow.ops.math.complex import angle, complex, conj, imag, real
+from actorflow.ops.math.elementwise import (
     abs,
     add,
     divide,
@@ -115,33 +115,8 @@ from actorflow.ops.elementwise import (
     subtract,
     tanh,
 )
-from actorflow.ops.embedding import embedding_bag, embedding_lookup
-from actorflow.ops.encoding import (
-    as_bytes,
-    decode_base64,
-    decode_raw,
-    decode_utf8,
-    encode_base64,
-    encode_raw,
-    to_number,
-)
-from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
-from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
-from actorflow.ops.facts import ensure_shape, rank, shape, size
-from actorflow.ops.fill import arange, eye, full, full_like, linspace, ones, zeros
-from actorflow.ops.hash_table import HashTable
-from actorflow.ops.indexing import gather, gather_nd, take_along_axis
-from actorflow.ops.join import broadcast_arrays, meshgrid, split, stack, unstack
-from actorflow.ops.linalg import (
-    cross,
-    matmul,
-    matrix_band_part,
-    matrix_trace,
-    matrix_transpose,
-    outer,
-    vecdot,
-)
-from actorflow.ops.logic import (
+from actorflow.ops.math.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
+from actorflow.ops.math.logic import (
     equal,
     greater,
     greater_equal,
@@ -153,54 +128,21 @@ from actorflow.ops.logic import (
     not_equal,
     where,
 )
-from actorflow.ops.loops import while_loop
-from actorflow.ops.losses import (
-    absolute_difference,
-    binary_cross_entropy,
-    cosine_embedding_loss,
-    cosine_similarity,
-    gaussian_nll,
-    hinge_loss,
-    huber_loss,
-    kl_divergence,
-    margin_ranking_loss,
-    poisson_nll,
-    sigmoid_cross_entropy,
-    smooth_l1_loss,
-    triplet_loss,
-    weighted_mean,
-)
-from actorflow.ops.mapping import fold, map_fn, scan
-from actorflow.ops.nn import alpha_dropout, dropout, log_softmax, softmax, softmax_cross_entropy
-from actorflow.ops.normalise import normalise
-from actorflow.ops.norms import (
-    batch_norm,
-    batch_norm_with,
-    group_norm,
-    instance_norm,
-    l2_normalise,
-    layer_norm,
-    rms_norm,
-)
-from actorflow.ops.padding import pad
-from actorflow.ops.partitioned import PartitionedVariable
-from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
-from actorflow.ops.patches import extract_patches
-from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
-from actorflow.ops.powers import matrix_exp, matrix_power
-from actorflow.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
-from actorflow.ops.random import (
+from actorflow.ops.math.random import (
     random_exponential,
     random_normal,
     random_truncated_normal,
     random_uniform,
 )
-from actorflow.ops.recompute import recompute
-from actorflow.ops.records import parse_csv, parse_example
-from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
-from actorflow.ops.resize import resize
-from actorflow.ops.response import local_response_normalisation
-from actorflow.ops.rounding import (
+from actorflow.ops.math.random_choices import (
+    random_bernoulli,
+    random_categorical,
+    random_integers,
+    random_permutation,
+    random_shuffle,
+)
+from actorflow.ops.math.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
+from actorflow.ops.math.rounding import (
     ceil,
     copysign,
     isfinite,
@@ -212,7 +154,7 @@ from actorflow.ops.rounding import (
     signbit,
     trunc,
 )
-from actorflow.ops.scan import (
+from actorflow.ops.math.scan import (
     cumulative_max,
     cumulative_min,
     cumulative_prod,
@@ -221,20 +163,7 @@ from actorflow.ops.scan import (
     linear_recurrence,
     trapezoid,
 )
-from actorflow.ops.scatter import (
-    put_along_axis,
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_nd,
-    scatter_nd_add,
-    scatter_nd_max,
-    scatter_nd_min,
-    scatter_nd_update,
-    scatter_update,
-    slice_update,
-)
-from actorflow.ops.segment import (
+from actorflow.ops.math.segment import (
     segment_max,
     segment_mean,
     segment_min,
@@ -246,39 +175,9 @@ from actorflow.ops.segment import (
     unsorted_segment_prod,
     unsorted_segment_sum,
 )
-from actorflow.ops.sequence import reverse_sequence, sequence_mask
-from actorflow.ops.sets import (
-    bincount,
-    histogram,
-    nonzero,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
-from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
-from actorflow.ops.sort import argsort, in_top_k, searchsorted, sort, topk
-from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
-from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
-from actorflow.ops.spectrum import lstsq, matrix_norm, matrix_rank, pinv
-from actorflow.ops.stacks import Stack
-from actorflow.ops.state import Variable
-from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
-from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
-from actorflow.ops.tensor_array import TensorArray
-from actorflow.ops.text import (
-    bytes_join,
-    bytes_length,
-    bytes_lower,
-    bytes_slice,
-    bytes_split,
-    bytes_strip,
-    bytes_upper,
-    hash_bucket,
-    regex_match,
-    regex_replace,
-)
-from actorflow.ops.trigonometry import (
+from actorflow.ops.math.special import digamma, erf, erfc, erfinv, lgamma, polygamma
+from actorflow.ops.math.statistics import logsumexp, median, quantile, std, var, vector_norm
+from actorflow.ops.math.trigonometry import (
     acos,
     acosh,
     asin,
@@ -295,7 +194,108 @@ from actorflow.ops.trigonometry import (
     sinh,
     tan,
 )
-from actorflow.ops.updates import apply_gradients
+from actorflow.ops.nn.activation import (
+    celu,
+    elu,
+    gelu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_sigmoid,
+    mish,
+    relu6,
+    selu,
+    silu,
+    softplus,
+    softsign,
+    threshold,
+)
+from actorflow.ops.nn.adaptive_pool import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    adaptive_max_pool_places,
+    global_max_pool,
+)
+from actorflow.ops.nn.attention import scaled_dot_product_attention
+from actorflow.ops.nn.average_pool import avg_pool, global_avg_pool, lp_pool
+from actorflow.ops.nn.convolutions import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    depthwise_conv2d,
+    separable_conv2d,
+)
+from actorflow.ops.nn.ctc import ctc_loss
+from actorflow.ops.nn.embedding import embedding_bag, embedding_lookup
+from actorflow.ops.nn.local_response_norm import local_response_normalisation
+from actorflow.ops.nn.losses import (
+    absolute_difference,
+    binary_cross_entropy,
+    cosine_embedding_loss,
+    cosine_similarity,
+    gaussian_nll,
+    hinge_loss,
+    huber_loss,
+    kl_divergence,
+    margin_ranking_loss,
+    poisson_nll,
+    sigmoid_cross_entropy,
+    smooth_l1_loss,
+    triplet_loss,
+    weighted_mean,
+)
+from actorflow.ops.nn.max_pool import max_pool, max_pool_places, max_unpool
+from actorflow.ops.nn.normalisation import (
+    batch_norm,
+    batch_norm_with,
+    group_norm,
+    instance_norm,
+    l2_normalise,
+    layer_norm,
+    rms_norm,
+)
+from actorflow.ops.nn.normalise import normalise
+from actorflow.ops.nn.patches import extract_patches
+from actorflow.ops.nn.resize import resize
+from actorflow.ops.nn.sequence import reverse_sequence, sequence_mask
+from actorflow.ops.nn.softmax import alpha_dropout, dropout, log_softmax, softmax, softmax_cross_entropy
+from actorflow.ops.nn.space_depth import batch_to_space, depth_to_space, space_to_batch, space_to_depth
+from actorflow.ops.state.accumulator import ConditionalAccumulator, SparseConditionalAccumulator
+from actorflow.ops.state.atomic import atomic
+from actorflow.ops.state.barrier import Barrier
+from actorflow.ops.state.counter import Counter
+from actorflow.ops.state.hash_table import HashTable
+from actorflow.ops.state.partitioned import PartitionedVariable
+from actorflow.ops.state.queue_kinds import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
+from actorflow.ops.state.stack import Stack
+from actorflow.ops.state.updates import apply_gradients
+from actorflow.ops.state.variable import Variable
+from actorflow.ops.text.encoding import (
+    as_bytes,
+    decode_base64,
+    decode_raw,
+    decode_utf8,
+    encode_base64,
+    encode_raw,
+    to_number,
+)
+from actorflow.ops.text.records import parse_csv, parse_example
+from actorflow.ops.text.strings import (
+    bytes_join,
+    bytes_length,
+    bytes_lower,
+    bytes_slice,
+    bytes_split,
+    bytes_strip,
+    bytes_upper,
+    hash_bucket,
+    regex_match,
+    regex_replace,
+)
 
 __all__ = [
     "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable", "PaddingFIFOQueue",

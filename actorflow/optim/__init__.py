@@ -7,6 +7,7 @@ import sys
 from actorflow.optim import schedules
 from actorflow.optim.accumulate import accumulate
 from actorflow.optim.adaptive import adadelta, adagrad, rmsprop
+from actorflow.optim.basic import adam, momentum, sgd
 from actorflow.optim.clip import clip_by_norm, clip_by_value
 from actorflow.optim.combine import chain, clip_by_global_norm
 from actorflow.optim.decay import centralise, l2, scale, weight_decay
@@ -14,16 +15,15 @@ from actorflow.optim.ftrl import ftrl
 from actorflow.optim.lamb import lamb
 from actorflow.optim.lbfgs import lbfgs
 from actorflow.optim.moments import adamax, adamw, amsgrad, lion, nadam
-from actorflow.optim.rules import adam, momentum, sgd
+from actorflow.optim.multi_transform import freeze, masked, partition
 from actorflow.optim.schedules import Schedule
-from actorflow.optim.select import freeze, masked, partition
 from actorflow.optim.transform import Transform, from_config, rule
-from actorflow.other_names import missing
-from actorflow.rows import Rows, as_rows, rows_of, values_of
+from actorflow.runtime.name_hints import missing
+from actorflow.values.sparse import SparseRows, as_rows, rows_of, values_of
 
 __all__ = [
-    "Rows",
     "Schedule",
+    "SparseRows",
     "Transform",
     "accumulate",
     "adadelta",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.optim.checks import whole
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
-from actorflow.optim.settings import whole
 from actorflow.optim.transform import (
     Arrays,
     Config,
@@ -17,6 +16,7 @@ from actorflow.optim.transform import (
     made,
     rule,
 )
+from actorflow.values.arrays import Array
 
 
 def accumulate(inner: Transform, every: int) -> Transform:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.optim.checks import positive
 from actorflow.optim.elementwise import accumulator
-from actorflow.optim.norms import norm, scaled_down
-from actorflow.optim.settings import positive
+from actorflow.optim.norms import norm, scale_down
 from actorflow.optim.transform import Arrays, State, Transform, rule
-from actorflow.rows import as_rows, values_of
+from actorflow.values.arrays import Array
+from actorflow.values.sparse import as_rows, values_of
 
 
 @rule("clip_by_value")
@@ -25,7 +25,7 @@ def clip_by_value(limit: float) -> Transform:
     limit = positive("limit", limit)
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        return {k: as_rows(_clipped(values_of(g), limit), g) for k, g in grads.items()}, state
+        return {k: as_rows(_clip(values_of(g), limit), g) for k, g in grads.items()}, state
 
     config = {"limit": limit}
     return Transform(
@@ -48,7 +48,7 @@ def clip_by_norm(limit: float) -> Transform:
 
     def limited(g: Array) -> Array:
         length = norm([g])
-        return g if length.within(limit) else scaled_down(g, length, limit)
+        return g if length.within(limit) else scale_down(g, length, limit)
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return {k: as_rows(limited(values_of(g)), g) for k, g in grads.items()}, state
@@ -59,7 +59,7 @@ def clip_by_norm(limit: float) -> Transform:
     )
 
 
-def _clipped(g: Array, limit: float) -> Array:
+def _clip(g: Array, limit: float) -> Array:
     """Half precision is clipped in float32, in which it has the limit that it was given."""
     wide = np.clip(g.astype(accumulator(g), copy=False), -limit, limit)
     return np.asarray(wide).astype(g.dtype, copy=False)

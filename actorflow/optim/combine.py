@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from actorflow.arrays import Array
 from actorflow.errors import ConfigError
-from actorflow.optim.norms import norm, scaled_down
-from actorflow.optim.settings import check, positive, several
+from actorflow.optim.checks import check, positive, several
+from actorflow.optim.norms import norm, scale_down
 from actorflow.optim.transform import (
     Arrays,
     State,
@@ -18,7 +17,8 @@ from actorflow.optim.transform import (
     made,
     rule,
 )
-from actorflow.rows import as_rows, values_of
+from actorflow.values.arrays import Array
+from actorflow.values.sparse import as_rows, values_of
 
 
 def chain(*parts: Transform) -> Transform:
@@ -99,7 +99,7 @@ def clip_by_global_norm(limit: float) -> Transform:
         length = norm(values.values())
         if length.within(limit):
             return dict(grads), state
-        return {k: as_rows(scaled_down(v, length, limit), grads[k]) for k, v in values.items()}, state
+        return {k: as_rows(scale_down(v, length, limit), grads[k]) for k, v in values.items()}, state
 
     config = {"limit": limit}
     return Transform(

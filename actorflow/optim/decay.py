@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.optim.checks import finite, not_negative
 from actorflow.optim.elementwise import Slots, Step, elementwise, in_blocks
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.settings import finite, not_negative
 from actorflow.optim.transform import Arrays, State, Transform, rule
+from actorflow.values.arrays import Array
 
 
 @rule("l2")

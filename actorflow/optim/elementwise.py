@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array
 from actorflow.optim.transform import Arrays, Config, State, Transform
-from actorflow.rows import as_rows, rows_of, values_of
+from actorflow.values.arrays import Array
+from actorflow.values.sparse import as_rows, rows_of, values_of
 
 Slots = Sequence[Array]
 """One block of each slot."""

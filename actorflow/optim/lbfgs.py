@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.optim.checks import check, weight, whole
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.settings import check, weight, whole
 from actorflow.optim.transform import Arrays, State, Transform, rule
+from actorflow.values.arrays import Array
 
 _TINY = float(np.finfo(np.float64).tiny)
 """The least normal number: what is less has lost digits, and its inverse may be infinite."""

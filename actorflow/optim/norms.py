@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actorflow.arrays import Array
 from actorflow.optim.elementwise import accumulator
+from actorflow.values.arrays import Array
 
 _SMALL, _LARGE = 1e-30, 1e30
 """Between these a factor is a normal number in float32, and a norm's square one in float64."""
@@ -52,7 +52,7 @@ def norm(arrays: Iterable[Array]) -> Norm:
         return Norm(largest, math.sqrt(sum(float(np.sum(np.square(a))) for a in over)))
 
 
-def scaled_down(g: Array, length: Norm, limit: float) -> Array:
+def scale_down(g: Array, length: Norm, limit: float) -> Array:
     """Returns `g * limit / norm` in a new array of its dtype; NaN as a whole when the norm is not finite.
 
     Half precision is multiplied in float32, and rounded once.

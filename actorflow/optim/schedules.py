@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from actorflow.errors import ConfigError
-from actorflow.optim import settings
-from actorflow.optim.settings import MOST, called, check, number, several, whole
+from actorflow.optim import checks
+from actorflow.optim.checks import MOST, call_with_config, check, number, several, whole
 from actorflow.optim.transform import Config
 
 
@@ -124,7 +124,7 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
     nothing: `warmup` is the rise without that.
     """
     rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
-    power = settings.positive("power", power)
+    power = checks.positive("power", power)
 
     def at(count: int) -> float:
         return float(final + (rate - final) * (1 - min(count / updates, 1.0)) ** power)
@@ -248,7 +248,7 @@ def as_schedule(lr: Any) -> Schedule:
     if not isinstance(name, str) or name not in _MAKERS:
         message = f"there is no schedule {name!r}; there are {', '.join(sorted(_MAKERS))}"
         raise ConfigError(message)
-    return called(_MAKERS[name], f"schedule {name!r}", config)
+    return call_with_config(_MAKERS[name], f"schedule {name!r}", config)
 
 
 def plain(lr: Schedule) -> Any:
@@ -264,7 +264,7 @@ def _rate(name: str, value: Any) -> float:
 
 def _boundaries(boundaries: Any) -> tuple[int, ...]:
     bounds = several("boundaries", boundaries)
-    counts = all(settings.is_whole(b) for b in bounds) and len(bounds) > 0
+    counts = all(checks.is_whole(b) for b in bounds) and len(bounds) > 0
     rising = counts and all(a < b for a, b in pairwise((0, *bounds)))
     check("boundaries", bounds, rising, "counts of updates, rising from above 0")
     check("boundaries", bounds, bounds[-1] <= MOST, "counts of at most 2**62")

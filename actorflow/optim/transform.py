@@ -47,10 +47,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from actorflow.arrays import Array
 from actorflow.errors import ConfigError
-from actorflow.optim.settings import called, check
-from actorflow.other_names import RULES, checked_keywords, missing_method
+from actorflow.optim.checks import call_with_config, check
+from actorflow.runtime.name_hints import RULES, check_keywords, missing_method
+from actorflow.values.arrays import Array
 
 Arrays = Mapping[str, Array]
 """Arrays by the name of their variable; gradients and deltas may be Rows."""
@@ -149,7 +149,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
             message = f"names of optimizers are unique, {name!r} is taken by {_RULES[name]!r}"
             raise ConfigError(message)
         _RULES[name] = make
-        return checked_keywords(f"af.optim.{name}")(make)  # type: ignore[return-value]
+        return check_keywords(f"af.optim.{name}")(make)  # type: ignore[return-value]
 
     return register
 
@@ -165,7 +165,7 @@ def from_config(name: str, config: Config) -> Transform:
     if make is None:
         message = f"there is no optimizer {name!r}; there are {', '.join(sorted(_RULES))}"
         raise ConfigError(message, hint="register its function with @optim.rule, and import its module")
-    return called(make, f"optimizer {name!r}", config)
+    return call_with_config(make, f"optimizer {name!r}", config)
 
 
 def described(transform: Transform) -> dict[str, Any]:

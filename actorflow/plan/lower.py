@@ -13,43 +13,43 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import VariableDef
-from actorflow.plan.blocks import block_edges, ends, joined
-from actorflow.plan.colocate import colocated
-from actorflow.plan.copies import with_copies
-from actorflow.plan.cost import has_kernel
-from actorflow.plan.devices import named
-from actorflow.plan.flat import Flat, back_of
-from actorflow.plan.flatten import flattened
-from actorflow.plan.flow import KINDS
-from actorflow.plan.functions import routine_of
-from actorflow.plan.homes import NOWHERE, State
-from actorflow.plan.level import by_level
-from actorflow.plan.order import program_order, touched
-from actorflow.plan.passes import ALL, improved
-from actorflow.plan.place import FIRST, Moves, Placer, moved, place
-from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
+from actorflow.plan.control.atomic_blocks import block_edges, ends, join_controls
+from actorflow.plan.control.flatten import flatten
+from actorflow.plan.control.program_order import program_order, touched_variables
+from actorflow.plan.control.routines import routine_of
+from actorflow.plan.control_flow_ops import KINDS
+from actorflow.plan.flat_graph import Flat, back_of
+from actorflow.plan.layout_order import layout_order
+from actorflow.plan.passes.pass_table import ALL, apply_passes
+from actorflow.plan.placement.colocate import colocate
+from actorflow.plan.placement.cost import has_kernel
+from actorflow.plan.placement.device_copies import with_copies
+from actorflow.plan.placement.devices import parse_device
+from actorflow.plan.placement.placer import FIRST, Moves, Placer, move_nodes, place
+from actorflow.plan.placement.state_placement import NOWHERE, State
+from actorflow.plan.program import Constant, Edge, Holder, Holding, NodeKind, PlanNode, Program
 from actorflow.plan.prune import prune
 
 _KINDS = {
-    Effect.PURE: Kind.KERNEL,
-    Effect.RANDOM: Kind.RANDOM,
-    Effect.READ: Kind.REQUEST,
-    Effect.WRITE: Kind.REQUEST,
-    Effect.COMMIT: Kind.WAIT,
-    Effect.WAIT: Kind.WAIT,
-    Effect.ASK: Kind.WAIT,
-    Effect.LOCK: Kind.WAIT,
-    Effect.UNLOCK: Kind.RELEASE,
-    Effect.FUNCTION: Kind.ROUTINE,
+    Effect.PURE: NodeKind.KERNEL,
+    Effect.RANDOM: NodeKind.RANDOM,
+    Effect.READ: NodeKind.REQUEST,
+    Effect.WRITE: NodeKind.REQUEST,
+    Effect.COMMIT: NodeKind.WAIT,
+    Effect.WAIT: NodeKind.WAIT,
+    Effect.ASK: NodeKind.WAIT,
+    Effect.LOCK: NodeKind.WAIT,
+    Effect.UNLOCK: NodeKind.RELEASE,
+    Effect.FUNCTION: NodeKind.ROUTINE,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedProgram:
     """A program before it is cut or gets copies, and where its nodes go.
 
     Attributes:
-        graph: That of which the nodes are: the given one, or what `plan.flatten` made of it.
+        graph: That of which the nodes are: the given one, or what `plan.control.flatten` made of it.
         first: The first device of each node of the graph that is needed and runs.
         program: With every node on its first device.
         moves: What a placer makes of that.
@@ -63,7 +63,7 @@ class Planned:
     @property
     def placed(self) -> Program:
         """The program as the placer wants it."""
-        return moved(self.program, self.moves)
+        return move_nodes(self.program, self.moves)
 
 
 def lower(
@@ -83,9 +83,10 @@ def lower(
         fetches: What is computed.
         feeds: What is given.
         devices: The first is the host: state, feeds and fetches are there.
-        passes: Names of `plan.passes`.
+        passes: Names of `plan.passes.pass_table`.
         placer: Chooses where a node may be on several devices, by default the first.
-        lower_all: Whether all loops, branches and calls run as nodes of their own; see `plan.flatten`.
+        lower_all: Whether all loops, branches and calls run as nodes of their own; see
+            `plan.control.flatten`.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
@@ -93,11 +94,11 @@ def lower(
             where another is that it must share a device with; or when no order fits into memory.
         ConfigError: when a node asks for what is no name of a device.
     """
-    found = planned(graph, fetches, feeds, devices, passes, placer=placer, lower_all=lower_all)
-    return with_copies(found.placed, devices[0], found.moves.gates)
+    found = plan_program(graph, fetches, feeds, devices, passes, placer=placer, lower_all=lower_all)
+    return with_copies(found.placed, devices[0], found.moves.transfer_controls)
 
 
-def planned(
+def plan_program(
     graph: Graph,
     fetches: Sequence[Port],
     feeds: Sequence[Port],
@@ -108,7 +109,7 @@ def planned(
     host: str = "",
     state: State = NOWHERE,
     lower_all: bool = False,
-) -> Planned:
+) -> PlannedProgram:
     """Plans a program for the devices of one process or of several; see `lower`.
 
     Args:
@@ -116,20 +117,20 @@ def planned(
         fetches: What is computed.
         feeds: What is given.
         devices: Of all processes; a node without a scope is for the first.
-        passes: Names of `plan.passes`.
+        passes: Names of `plan.passes.pass_table`.
         placer: Chooses where a node may be on several devices.
         host: The device where feeds and fetches are, by default the first.
         state: Where state lives that no scope places.
         lower_all: See `lower`.
     """
-    graph, fetches, feeds = flattened(graph, fetches, feeds, lower_all=lower_all)
+    graph, fetches, feeds = flatten(graph, fetches, feeds, lower_all=lower_all)
     needed = prune(graph, fetches, feeds)
-    groups = colocated(graph, needed, devices, None if placer.way == "first" else has_kernel, state)
+    groups = colocate(graph, needed, devices, None if placer.way == "first" else has_kernel, state)
     first = {i: groups.first(i) for i in groups.of}
-    program = _built(graph, needed, fetches, feeds, first, passes)
+    program = _build(graph, needed, fetches, feeds, first, passes)
     ids = {graph.nodes[i].name: i for i in groups.of}
     inner = _inner(program, graph)
-    return Planned(graph, first, program, place(program, ids, groups, devices, placer, host, inner))
+    return PlannedProgram(graph, first, program, place(program, ids, groups, devices, placer, host, inner))
 
 
 def _inner(program: Program, graph: Graph) -> frozenset[int]:
@@ -140,7 +141,7 @@ def _inner(program: Program, graph: Graph) -> frozenset[int]:
     return frozenset(i for i, node in enumerate(program.nodes) if node.name in names)
 
 
-def unplaced(
+def lower_unplaced(
     graph: Graph,
     fetches: Sequence[Port],
     feeds: Sequence[Port],
@@ -148,10 +149,10 @@ def unplaced(
     passes: Sequence[str] = ALL,
 ) -> Program:
     """Returns a program before anybody places it: with every node on its first device."""
-    return _built(graph, prune(graph, fetches, feeds), fetches, feeds, first, passes)
+    return _build(graph, prune(graph, fetches, feeds), fetches, feeds, first, passes)
 
 
-def _built(
+def _build(
     graph: Graph,
     needed: Sequence[NodeId],
     fetches: Sequence[Port],
@@ -161,7 +162,7 @@ def _built(
     constants: Mapping[Port, Constant] = MappingProxyType({}),
 ) -> Program:
     flat = graph if isinstance(graph, Flat) else None
-    order = joined(program_order(graph, needed), block_edges(graph, needed)) if flat is None else {}
+    order = join_controls(program_order(graph, needed), block_edges(graph, needed)) if flat is None else {}
     frames = {} if flat is None else flat.frames
     nodes: list[PlanNode] = []
     edges: dict[Port, Edge | Constant] = {}
@@ -174,14 +175,16 @@ def _built(
             raise FeedError(message, where=node.where, hint="feed it by its tensor or by its name")
         edges[port] = Edge(len(nodes))
         spec = node.outputs[port.index]
-        nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))
+        nodes.append(PlanNode(node.name, "feed", NodeKind.FEED, (), outputs=(spec,), where=node.where))
     edges.update(constants)
     fed = frozenset(feeds)
     wanted = {*fetches, *(port for i in needed for port in graph.nodes[i].inputs)}
-    for i in by_level(graph, needed, order):
+    for i in layout_order(graph, needed, order):
         node = graph.nodes[i]
         effect = opdef.lookup(node.op).effect
-        variables.update(n for n in touched(node) if isinstance(graph.resources.get(n), VariableDef))
+        variables.update(
+            n for n in touched_variables(node) if isinstance(graph.resources.get(n), VariableDef)
+        )
         if effect is Effect.ARGUMENT or (effect is Effect.FEED and Port(i) in fed):
             continue
         if effect is Effect.FEED:
@@ -226,7 +229,7 @@ def _built(
         node = graph.nodes[port.node]
         spec = node.outputs[port.index]
         nodes.append(
-            PlanNode(node.name, "fetch", Kind.FETCH, (edges[port],), outputs=(spec,), where=node.where)
+            PlanNode(node.name, "fetch", NodeKind.FETCH, (edges[port],), outputs=(spec,), where=node.where)
         )
     program = Program(
         nodes=tuple(nodes),
@@ -236,7 +239,7 @@ def _built(
         hidden=len(hidden),
         parallel_iterations={} if flat is None else flat.parallel,
     )
-    return improved(program, passes)
+    return apply_passes(program, passes)
 
 
 def _body(
@@ -250,12 +253,12 @@ def _body(
 ) -> Program:
     """Returns the program of a body, with all its nodes on one device."""
     needed = prune(body, fetches, feeds)
-    return _built(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes, constants)
+    return _build(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes, constants)
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
     """Raises PlacementError when what is on a card is to take or make bytes, which cards do not hold."""
-    if effect not in (Effect.PURE, Effect.RANDOM, Effect.FLOW) or named(device).kind != "gpu":
+    if effect not in (Effect.PURE, Effect.RANDOM, Effect.FLOW) or parse_device(device).kind != "gpu":
         return
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
     for spec in (*inputs, *node.outputs):

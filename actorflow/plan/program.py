@@ -1,7 +1,7 @@
 """What one process runs for one set of fetches and feeds: dense, flat, and ready to become actors.
 
 A program is data: nodes by index, each input an edge from a node's output or a constant. Loops and
-branches are already in their tagged-token form (`Kind.SWITCH`, `MERGE`, `ENTER`, …): a node's
+branches are already in their tagged-token form (`NodeKind.SWITCH`, `MERGE`, `ENTER`, …): a node's
 `frame` says where its inputs meet, the kind says where its output goes.
 """
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from actorflow.arrays import Array
 from actorflow.errors import Where
 from actorflow.graph.node import Attr
 from actorflow.plan.routine import Routine
-from actorflow.spec import Spec
+from actorflow.values.arrays import Array
+from actorflow.values.spec import Spec
 
 
-class Kind(Enum):
+class NodeKind(Enum):
     """How a node of a program is run, and which tag its output carries."""
 
     FEED = "feed"  # passes on a value that comes with Start
@@ -86,7 +86,7 @@ class PlanNode:
 
     name: str
     op: str
-    kind: Kind
+    kind: NodeKind
     inputs: tuple[Edge | Constant, ...]
     controls: tuple[int, ...] = ()
     attrs: Mapping[str, Attr] = field(default_factory=dict)

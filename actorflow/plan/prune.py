@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from actorflow.graph import opdef
-from actorflow.graph.block import end_of
+from actorflow.graph.atomic_block import end_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.opdef import Effect
-from actorflow.plan.flat import back_of
+from actorflow.plan.flat_graph import back_of
 
 
 def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple[NodeId, ...]:

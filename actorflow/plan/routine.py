@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from actorflow.plan.program import Program
 
 
-class Flow(Enum):
+class ControlFlow(Enum):
     """How the bodies of a routine follow each other."""
 
     LOOP = "loop"  # condition, turn, condition, turn, ...
@@ -31,7 +31,7 @@ class Routine:
     captures. Its fetches are its results, then the values that are kept of it.
 
     Attributes:
-        flow: How they follow each other.
+        control_flow: How they follow each other.
         bodies: Of a LOOP its condition and its turn.
         results: How many results there are: of a LOOP, loop variables.
         kept: For each further output of the node where its value comes from, as (body, fetch); None where
@@ -41,7 +41,7 @@ class Routine:
         draws: Whether random numbers are drawn somewhere within.
     """
 
-    flow: Flow
+    control_flow: ControlFlow
     bodies: tuple[Program, ...]
     results: int
     kept: tuple[tuple[int, int] | None, ...] = ()
@@ -52,7 +52,7 @@ class Routine:
     @property
     def outputs(self) -> int:
         """How many outputs the node has."""
-        return self.results + (self.flow is Flow.LOOP) + len(self.kept)
+        return self.results + (self.control_flow is ControlFlow.LOOP) + len(self.kept)
 
     def programs(self) -> Iterator[Program]:
         """Yields the programs of the bodies, and those within them."""

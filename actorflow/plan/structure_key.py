@@ -20,9 +20,9 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from actorflow.arrays import is_dtype, name_of, nbytes
 from actorflow.graph.node import is_plain
 from actorflow.plan.program import Constant, PlanNode, Program
+from actorflow.values.arrays import is_dtype, name_of, nbytes
 
 _COMPARED_BYTES = 4096
 _NODE = "name op kind inputs controls attrs outputs device frame resource where"
@@ -35,12 +35,12 @@ def structure_key(program: Program) -> Hashable:
 
     It holds every field of a program and of its nodes but their names.
     """
-    whole = (_told(getattr(program, f.name)) for f in fields(program) if f.name != "nodes")
+    whole = (_hashable(getattr(program, f.name)) for f in fields(program) if f.name != "nodes")
     return tuple(map(_node, program.nodes)), tuple(whole)
 
 
 def _node(node: PlanNode) -> Hashable:
-    """Returns a node without its name; written out, in a fifth of the time that `_told` takes."""
+    """Returns a node without its name; written out, in a fifth of the time that `_hashable` takes."""
     return (
         node.op,
         node.kind.value,
@@ -52,7 +52,7 @@ def _node(node: PlanNode) -> Hashable:
         node.frame,
         None if node.resource is None else (node.resource.kind.value, node.resource.name),
         node.where.defined_at,
-        tuple([_told(getattr(node, name)) for name in _LATER]),
+        tuple([_hashable(getattr(node, name)) for name in _LATER]),
     )
 
 
@@ -61,10 +61,10 @@ def _attrs(node: PlanNode) -> Hashable:
     attrs = node.attrs
     if all(map(is_plain, attrs.values())):
         return repr(sorted(attrs.items()))
-    return _told(attrs)
+    return _hashable(attrs)
 
 
-def _told(value: Any) -> Hashable:
+def _hashable(value: Any) -> Hashable:
     """Returns a value as something that is equal only to what cannot be told from it."""
     kind = type(value)
     if kind is PlanNode:
@@ -76,15 +76,15 @@ def _told(value: Any) -> Hashable:
     if isinstance(value, Enum):
         return kind, value.name
     if isinstance(value, tuple):
-        return kind, tuple(map(_told, value))
+        return kind, tuple(map(_hashable, value))
     if isinstance(value, Mapping):
-        return "mapping", frozenset((_told(k), _told(v)) for k, v in value.items())
+        return "mapping", frozenset((_hashable(k), _hashable(v)) for k, v in value.items())
     if isinstance(value, frozenset):
-        return kind, frozenset(map(_told, value))
+        return kind, frozenset(map(_hashable, value))
     if is_plain(value):
         return kind, repr(value)
     if is_dataclass(value):
-        return kind, tuple(_told(getattr(value, f.name)) for f in fields(value))
+        return kind, tuple(_hashable(getattr(value, f.name)) for f in fields(value))
     if is_dtype(value):
         return "dtype", name_of(value)
     return kind, id(value)

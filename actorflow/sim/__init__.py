@@ -14,21 +14,21 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from actorflow.errors import ConfigError
-from actorflow.other_names import missing
+from actorflow.runtime.name_hints import missing
 from actorflow.sim import checkers, history
-from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Seeded
-from actorflow.sim.harms import NO_FAULTS, Faults
-from actorflow.sim.hosts import Host
-from actorflow.sim.laws import world
-from actorflow.sim.nics import Nics
-from actorflow.sim.plan import Plan
-from actorflow.sim.simulate import Limits, Outcome
-from actorflow.sim.straggler import Straggler
-from actorflow.sim.trial import StalePlanWarning, run
-from actorflow.sim.worlds import World
+from actorflow.sim.engine.faults import NO_FAULTS, Faults
+from actorflow.sim.engine.plan import Plan
+from actorflow.sim.engine.schedulers import FIFO, PCT, DelayBounded, Drawn, Seeded
+from actorflow.sim.engine.simulate import Limits, Outcome
+from actorflow.sim.property.laws import world
+from actorflow.sim.property.trial import StalePlanWarning, run
+from actorflow.sim.world.host import Host
+from actorflow.sim.world.nic_model import Nics
+from actorflow.sim.world.straggler import Straggler
+from actorflow.sim.world.world import World
 
 if TYPE_CHECKING:
-    from actorflow.sim.strategies import faults, schedules
+    from actorflow.sim.property.strategies import faults, schedules
 
 __all__ = [
     "FIFO", "NO_FAULTS", "PCT", "DelayBounded", "Drawn", "Faults", "Host", "Limits", "Nics", "Outcome",
@@ -40,7 +40,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("faults", "schedules"):
         try:
-            from actorflow.sim import strategies
+            from actorflow.sim.property import strategies
         except ModuleNotFoundError as error:
             if error.name != "hypothesis":
                 raise

@@ -25,11 +25,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import IO
 
-from actorflow.clock import SystemClock
 from actorflow.errors import ConfigError, SimulationError
-from actorflow.sim.pairs import SCHEDULES, Pair, Program, pairs, programs
-from actorflow.sim.replay import HASH_SEEDS, Difference, Elsewhere, Here, answer, orders
-from actorflow.sim.simulate import digest
+from actorflow.runtime.clock import SystemClock
+from actorflow.sim.engine.simulate import digest
+from actorflow.sim.property.pairs import SCHEDULES, Pair, SampleProgram, pairs, programs
+from actorflow.sim.property.replay import HASH_SEEDS, Difference, LocalRuns, RemoteRuns, answer, orders
 
 PAIRS = 1_200
 _COMMAND = "python -m actorflow.sim.selftest"
@@ -61,13 +61,13 @@ class Progress:
         self._out.flush()
 
 
-def check(known: Mapping[str, Program], chosen: Sequence[Pair], where: str | None, out: IO[str]) -> int:
+def check(known: Mapping[str, SampleProgram], chosen: Sequence[Pair], where: str | None, out: IO[str]) -> int:
     """Compares all runs of these pairs, and says what it found; returns the exit status."""
     clock = SystemClock()
     since = clock.now()
     progress = Progress(out, len(chosen))
-    here = Here(known, chosen)
-    others = [Elsewhere(seed, where, order, chosen) for seed, order in orders(len(chosen)).items()]
+    here = LocalRuns(known, chosen)
+    others = [RemoteRuns(seed, where, order, chosen) for seed, order in orders(len(chosen)).items()]
     try:
         for done in here.run():
             progress.show(done)
@@ -87,7 +87,7 @@ def check(known: Mapping[str, Program], chosen: Sequence[Pair], where: str | Non
     return _conclude(here, len(chosen), clock.now() - since, progress)
 
 
-def _conclude(here: Here, count: int, seconds: float, progress: Progress) -> int:
+def _conclude(here: LocalRuns, count: int, seconds: float, progress: Progress) -> int:
     counts, differences = here.counts, here.differences
     if len(differences) > _SHOWN:
         progress.say(f"... and {len(differences) - _SHOWN} more differences")
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     if chosen.program is not None and chosen.program not in known:
         parser.error(f"no program {chosen.program!r}; there are {', '.join(known)}")
-    asked = _chosen(known, chosen)
+    asked = _choose_pairs(known, chosen)
     if not asked:
         parser.error(f"none of the first {chosen.pairs} pairs is asked for; raise --pairs")
     try:
@@ -157,7 +157,7 @@ def _quiet() -> Iterator[None]:
         log.setLevel(level)
 
 
-def _chosen(known: Mapping[str, Program], chosen: argparse.Namespace) -> list[Pair]:
+def _choose_pairs(known: Mapping[str, SampleProgram], chosen: argparse.Namespace) -> list[Pair]:
     """Returns the pairs that the arguments ask for."""
     asked = (chosen.program, chosen.schedule, chosen.seed)
     if None not in asked:

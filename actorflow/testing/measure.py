@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import NDArray
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, as_tensor, name_scope
 from actorflow.graph.node import Port
 from actorflow.ops import placeholder
-from actorflow.session import Session
-from actorflow.testing.differences import Probe, probes, weights
+from actorflow.session.session import Session
+from actorflow.testing.central_differences import Probe, probes, weights
+from actorflow.values.arrays import NDArray
 
 Feeds = dict[Port, Any]
 
@@ -39,7 +39,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Tolerances:
     """How far to move, and how near is near enough; `eps` is the precision of the dtype."""
 
     step: float
@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SlopePair:
     """A slope told and measured; `kink` is what the slopes on both sides are, where they differ."""
 
     x: str
@@ -110,11 +110,11 @@ async def compare(
     function: Function,
     xs: Sequence[Any],
     inputs: Sequence[Input],
-    limits: Limits,
+    limits: Tolerances,
     orders: int = 1,
     order: int = 1,
     stop: Sequence[Tensor] = (),
-) -> tuple[list[Compared], list[Found]]:
+) -> tuple[list[Compared], list[SlopePair]]:
     """Compares the gradient of a function of weights, and then, if asked, that of its gradients."""
     graph = function.session.graph
     with graph, name_scope("check_gradients"):
@@ -128,7 +128,7 @@ async def compare(
     told = iter(await slopes.values() if slopes.ys else [])
     size = await function.size()
     compared: list[Compared] = []
-    wrong: list[Found] = []
+    wrong: list[SlopePair] = []
     for x, grad in zip(inputs, grads, strict=True):
         gradient = np.zeros(x.value.shape) if grad is None else np.asarray(next(told), np.float64)
         worst, count = 0.0, 0
@@ -139,7 +139,7 @@ async def compare(
             worst, count = max(worst, apart), count + 1
             if not apart <= limits.allow(measured, size):
                 sides = await kink(function, x, probe, apart)
-                wrong.append(Found(x.name, order, probe, said, measured, sides, grad is None))
+                wrong.append(SlopePair(x.name, order, probe, said, measured, sides, grad is None))
         compared.append(Compared(x.name, order, count, worst))
     if orders > order and slopes.ys and not wrong:
         await slopes.weigh(0.7)

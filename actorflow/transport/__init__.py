@@ -1,1 +1,1 @@
-"""The links between processes: codec, credit, delivery and channels; the wire of ZeroMQ is to come."""
+"""Links between processes: messages arrive once and in order, and credit bounds them."""

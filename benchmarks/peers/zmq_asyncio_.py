@@ -13,7 +13,7 @@ import msgpack
 import numpy as np
 import zmq.asyncio
 
-from actorflow.loop import run
+from actorflow.runtime.event_loop import run
 from benchmarks.peers.second import Second, second
 from benchmarks.peers.zmq_ import bound, dialled
 

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from actorflow.actors.post import Post
+from actorflow.actors.remote.hub import RemoteHub
 from actorflow.errors import ActorflowError, CannotTravel, ChannelClosed, PeerLost
-from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
+from actorflow.transport.rules.channel import Envelope, Lane, Receiver, Sender
 
 
 class NotSent:
@@ -122,7 +122,7 @@ class End:
 
 
 def joined(
-    one: Post, two: Post, window: int = 4, later: Callable[[Any, Any], Any] | None = None
+    one: RemoteHub, two: RemoteHub, window: int = 4, later: Callable[[Any, Any], Any] | None = None
 ) -> tuple[End, End]:
     """Attaches the ends of a new channel to two posts and returns them."""
     carried = later or (lambda call, value: one.system.loop.call_soon(call, value))

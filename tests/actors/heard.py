@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import actorflow as af
-from actorflow.actors.holding import HoldingActor
-from actorflow.messages import Call
+from actorflow.dataflow.state.resource_actor import ResourceActor
+from actorflow.runtime.messages import Call
 
 
 def run(graph: af.Graph, body: Any, **options: Any) -> Any:
@@ -36,14 +36,14 @@ class Heard:
     def failed(self, error: BaseException) -> None:
         self.said.append(error)
 
-    def stands(self, at: Any, why: Callable[[], str]) -> None:
+    def note_wait(self, at: Any, why: Callable[[], str]) -> None:
         self.said.append("stands")
 
     def wrote(self) -> None:
         self.said.append("wrote")
 
 
-def ask(actor: HoldingActor, body: Any, reply: Heard | None = None) -> Heard:
+def ask(actor: ResourceActor, body: Any, reply: Heard | None = None) -> Heard:
     """Hands a call to the actor, and returns its reply."""
     reply = reply or Heard()
     actor.receive(Call(reply, body))

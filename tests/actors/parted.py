@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from actorflow.actors.dispatch import Dispatch
-from actorflow.actors.partition import Partition, Surroundings
-from actorflow.actors.register import Source
-from actorflow.actors.step import Step
-from actorflow.plan.cut import Cut
+from actorflow.actors.scheduling.dispatch import Dispatch
+from actorflow.dataflow.engine.partition import Partition, Surroundings
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.state.register import Source
+from actorflow.plan.partition.partition import Partitioning
 from actorflow.plan.program import Holder
-from actorflow.tag import StepId
+from actorflow.runtime.tag import StepId
 from tests.actors.programs import BareLoop, FrozenClock, InlineDevice
 
 
@@ -30,7 +30,7 @@ class Parted:
         peaks: The most tokens that waited at a process for turns which had not begun there.
     """
 
-    def __init__(self, cut: Cut, chance: Random) -> None:
+    def __init__(self, cut: Partitioning, chance: Random) -> None:
         self.cut = cut
         self.chance = chance
         loop: Any = BareLoop()

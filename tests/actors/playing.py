@@ -13,10 +13,10 @@ import uvloop
 from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
-from actorflow.clock import Entropy
 from actorflow.errors import SimulationError
-from actorflow.setting import SETTING
-from actorflow.sim.choosers import Schedule
+from actorflow.runtime.clock import Entropy
+from actorflow.runtime.environment import ENVIRONMENT
+from actorflow.sim.engine.schedulers import Schedule
 from tests.collecting import old_out_of_reach
 from tests.strategies import LIMITS
 
@@ -54,7 +54,7 @@ def _run_on(loop: str, main: Callable[[], Coroutine[Any, Any, Any]], schedule: S
     if loop == "virtual":
 
         async def unseated() -> Any:
-            SETTING.set(None)
+            ENVIRONMENT.set(None)
             return await main()
 
         return sim.run(unseated).result
@@ -96,7 +96,7 @@ def play(
             assert asyncio.all_tasks() == before
             assert system.accounts.open == 0
             assert not system.actors
-            assert len(system.wheel) == 0
+            assert len(system.timer_wheel) == 0
             assert not system.dispatch.ring
 
     with old_out_of_reach() if loop in REAL_LOOPS else nullcontext():

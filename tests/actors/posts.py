@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.post import Post
 from actorflow.actors.ref import Ref
+from actorflow.actors.remote.hub import RemoteHub
 from actorflow.actors.system import ActorSystem
-from actorflow.sim.choosers import Schedule
-from actorflow.transport.credit import Window
-from actorflow.transport.loopback import pair
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.transport.links.loopback import pair
+from actorflow.transport.rules.credit import Window
 from tests.actors.channels import End, joined
 from tests.actors.playing import play
 
-Body = Callable[[Post, Post, End], Awaitable[None]]
+Body = Callable[[RemoteHub, RemoteHub, End], Awaitable[None]]
 
 
 def between(body: Body, window: int = 4, loop: str = "virtual") -> ActorSystem:
@@ -27,7 +27,7 @@ def between(body: Body, window: int = 4, loop: str = "virtual") -> ActorSystem:
 
     async def main(system: ActorSystem) -> None:
         async with ActorSystem(name="there", clock=system.clock, entropy=system.entropy) as other:
-            here, there = Post(system, "here"), Post(other, "there")
+            here, there = RemoteHub(system, "here"), RemoteHub(other, "there")
             await body(here, there, joined(here, there, window)[0])
 
     return play(main, loop=loop)
@@ -46,7 +46,7 @@ class Gate(Actor):
         return message
 
 
-def gate(post: Post, max_messages: int = 1024, name: str = "gate") -> tuple[list[Any], asyncio.Event]:
+def gate(post: RemoteHub, max_messages: int = 1024, name: str = "gate") -> tuple[list[Any], asyncio.Event]:
     """Starts a gate, and returns what it has handled, and what opens it."""
     gates: list[Gate] = []
 
@@ -61,7 +61,7 @@ def gate(post: Post, max_messages: int = 1024, name: str = "gate") -> tuple[list
 class Elsewhere:
     """A system whose actors live in another one, over a channel."""
 
-    def __init__(self, here: Post, there: Post) -> None:
+    def __init__(self, here: RemoteHub, there: RemoteHub) -> None:
         self._here = here
         self._there = there
 
@@ -78,21 +78,21 @@ def play_elsewhere(
     body: Callable[[Any], Awaitable[Any]],
     *,
     schedule: Schedule | None = None,
-    join: Callable[[Post, Post], object] = joined,
+    join: Callable[[RemoteHub, RemoteHub], object] = joined,
     **options: Any,
 ) -> ActorSystem:
     """Runs `body(system)` as `play` does, but all that it spawns lives in another system."""
 
     async def main(system: ActorSystem) -> None:
         async with ActorSystem(name="there", clock=system.clock, entropy=system.entropy) as other:
-            here, there = Post(system, "here"), Post(other, "there")
+            here, there = RemoteHub(system, "here"), RemoteHub(other, "there")
             join(here, there)
             await body(Elsewhere(here, there))
 
     return play(main, schedule=schedule, **options)
 
 
-def looped(here: Post, there: Post, *, framed: bool = False) -> None:
+def looped(here: RemoteHub, there: RemoteHub, *, framed: bool = False) -> None:
     """Joins two posts by a loopback of little credit."""
     posts, window = (here, there), Window(4, 1 << 20)
     for post, channel in zip(posts, pair(here.name, there.name, framed=framed, window=window), strict=True):

@@ -8,18 +8,18 @@ from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 
 from actorflow import sim
-from actorflow.actors.dispatch import Dispatch
-from actorflow.actors.live import Frame, Live
-from actorflow.actors.node import NodeActor
-from actorflow.actors.partition import Partition, Surroundings
-from actorflow.actors.register import Source
-from actorflow.actors.step import Step
-from actorflow.kernels.registry import kernel
-from actorflow.plan.program import Constant, Edge, Holder, Kind, PlanNode, Program
-from actorflow.setting import SETTING
-from actorflow.sim.choosers import Schedule
-from actorflow.spec import Spec, spec
-from actorflow.tag import StepId, Tag
+from actorflow.actors.scheduling.dispatch import Dispatch
+from actorflow.dataflow.engine.iteration_state import Frame, IterationState
+from actorflow.dataflow.engine.node import NodeActor
+from actorflow.dataflow.engine.partition import Partition, Surroundings
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.state.register import Source
+from actorflow.kernels.definition.registry import kernel
+from actorflow.plan.program import Constant, Edge, Holder, NodeKind, PlanNode, Program
+from actorflow.runtime.environment import ENVIRONMENT
+from actorflow.runtime.tag import StepId, Tag
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.values.spec import Spec, spec
 from tests.strategies import LIMITS
 
 NUMBER = spec("int64", ())
@@ -121,7 +121,7 @@ class Builder:
 
     def add(
         self,
-        kind: Kind,
+        kind: NodeKind,
         *inputs: Edge | Constant,
         op: str = "",
         outputs: int = 1,
@@ -167,7 +167,7 @@ class Record:
         """Notes every firing of `node`, whatever its closures are."""
         s, e, fire = node.slot, node.slot + (2 if node.merge else node.n_in), node.fire
 
-        def noting(live: Live) -> None:
+        def noting(live: IterationState) -> None:
             key = (live.tag, k)
             assert key not in self.taken, f"{node} fires twice for one tag"
             dead = live.controls_dead is not None and node.i in live.controls_dead
@@ -228,11 +228,11 @@ def simulate_program(
     """Likewise under a schedule of the simulator; `check` asserts inside the run."""
 
     async def main() -> None:
-        here = SETTING.get()
+        here = ENVIRONMENT.get()
         assert here is not None
         loop = asyncio.get_running_loop()
         ring, record = Ring(), Record()
-        seat = here.seat(ring)
+        seat = here.slot(ring)
         dispatch = Dispatch(loop, FrozenClock(), pick=seat.pick)
         dispatch.context.run(seat.enter)
         partition = install(program, dispatch, general=general, alone=alone, record=record)
@@ -278,7 +278,7 @@ def install(
     dispatch.instrument = given
     if general:
         for node in partition.nodes:
-            if node.plan.kind is not Kind.FETCH:
+            if node.plan.kind is not NodeKind.FETCH:
                 node.fire, node.emit = node.fire_any, node.emit_any
     if record is not None:
         for k, node in enumerate(partition.nodes):

@@ -14,7 +14,7 @@ import pytest
 from actorflow.actors.actor import Actor
 from actorflow.actors.supervision import Directive, Strategy
 from actorflow.errors import ActorDied, ActorError, DeadlinePassed, HandlerError, InternalError
-from actorflow.messages import Request
+from actorflow.runtime.messages import Request
 from tests.actors.playing import Recorder, Scripted, pause, play
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Deaf:
     def wrote(self) -> None:
         """Nothing here is asked for in parts."""
 
-    def stands(self, at: Any, why: Callable[[], str]) -> None:
+    def note_wait(self, at: Any, why: Callable[[], str]) -> None:
         raise LookupError("stands")
 
 

@@ -10,11 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from actorflow import sim
 from actorflow.actors.ask import Accounts, Ask
-from actorflow.actors.wheel import Wheel
+from actorflow.actors.timer_wheel import TimerWheel
 from actorflow.errors import ActorDied, InternalError
-from actorflow.sim.choice import Choices
-from actorflow.sim.loop import SimLoop
-from actorflow.sim.order import Order
+from actorflow.sim.engine.choice import Choices
+from actorflow.sim.engine.event_loop import SimLoop
+from actorflow.sim.engine.turn_order import Order
 from tests.strategies import examples
 
 
@@ -23,8 +23,8 @@ class AskMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = SimLoop(Order(Choices(sim.FIFO.chooser())))
-        self.wheel = Wheel(self.loop, self.loop)
+        self.loop = SimLoop(Order(Choices(sim.FIFO.scheduler())))
+        self.wheel = TimerWheel(self.loop, self.loop)
         self.accounts = Accounts()
         self.target: Any = SimpleNamespace(
             name="target",

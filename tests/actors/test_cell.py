@@ -24,8 +24,8 @@ from actorflow.errors import (
     StateError,
     Where,
 )
-from actorflow.messages import Request, Terminated
-from actorflow.sim.choosers import Schedule
+from actorflow.runtime.messages import Request, Terminated
+from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.actors.posts import Play, everywhere, uncopied
 from tests.strategies import examples
@@ -51,7 +51,7 @@ class Answer:
     def wrote(self) -> None:
         """Nothing here is asked for in parts."""
 
-    def stands(self, at: Any, why: Callable[[], str]) -> None:
+    def note_wait(self, at: Any, why: Callable[[], str]) -> None:
         raise AssertionError("nobody here lets it stand in line")
 
 
@@ -760,7 +760,7 @@ def test_timers_of_an_actor_end_with_it() -> None:
         ref = system.spawn(Clocked, seen)
         await pause(3)
         await system.stop(ref)
-        assert len(system.wheel) == 0
+        assert len(system.timer_wheel) == 0
         await pause(3)
 
     play(body)

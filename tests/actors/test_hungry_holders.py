@@ -245,7 +245,7 @@ def test_a_feeder_that_runs_what_fills_a_queue_and_a_barrier_ends_the_queue_alon
         take_done = done.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.Feeder(session) as feeder:
+        async with af.QueueRunner(session) as feeder:
             feeder.feed(numbers, [7])
             feeder.run(both)
             assert int(await session.run(take_done)) == 7
@@ -261,7 +261,7 @@ def test_a_feeder_does_not_run_what_fills_no_queue() -> None:
     m = Dense()
 
     async def body(session: af.Session) -> None:
-        async with af.Feeder(session) as feeder:
+        async with af.QueueRunner(session) as feeder:
             with pytest.raises(errors.GraphError, match="a runner runs an op that fills a queue"):
                 feeder.run(m.put[0])
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from actorflow.actors.lines import Answer, Lines
-from actorflow.actors.stores import Entry, FirstIn, Ranked, Shuffled, Store
+from actorflow.dataflow.state.queue_rule import QueueAnswer, QueueRule
+from actorflow.dataflow.state.queue_store import Entry, FirstIn, Ranked, Shuffled, Store
 from actorflow.errors import OutOfRange, QueueClosed, StateError
 from tests.strategies import examples
 
@@ -127,7 +127,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.take = store.take
         store.take = self.noted
         self.model = Model(self.kind)
-        self.queue = Lines(
+        self.queue = QueueRule(
             "q", store, CAPACITY, MAX_BYTES,
             size=lambda item: item[2], ended=lambda who: who in self.model.ended,
         )  # fmt: skip
@@ -150,13 +150,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.open.append(f"{self.count}")
         return self.open[-1]
 
-    def same(self, answers: list[Answer], first: list[tuple[str, Any]] | None = None) -> None:
+    def same(self, answers: list[QueueAnswer], first: list[tuple[str, Any]] | None = None) -> None:
         found = [(a.who, self.outcome(a)) for a in answers]
         assert found == [*(first or []), *self.model.settled()]
         for who, _ in found:
             self.open.remove(str(who))
 
-    def outcome(self, answer: Answer) -> Any:
+    def outcome(self, answer: QueueAnswer) -> Any:
         if answer.error is None:
             self.given.extend(answer.entries)
             return answer.elements
@@ -183,8 +183,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.model.outs.append((who, wanted, up_to, {}))
             self.same(self.queue.dequeue(who, wanted, up_to=up_to))
 
-    def at_once(self, who: str, answers: list[Answer]) -> None:
-        assert answers == [Answer(who)]
+    def at_once(self, who: str, answers: list[QueueAnswer]) -> None:
+        assert answers == [QueueAnswer(who)]
         self.open.remove(who)
 
     @precondition(lambda self: self.count > 8)
@@ -281,7 +281,7 @@ TestFifo.settings = TestShuffle.settings = TestPriority.settings = settings(
 
 
 def loses_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "put_back", lambda self, entries: self._flush([]))
+    monkeypatch.setattr(QueueRule, "put_back", lambda self, entries: self._flush([]))
 
 
 def puts_in_front_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,11 +291,11 @@ def puts_in_front_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def gives_what_must_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "_available", property(lambda self: len(self.store)))
+    monkeypatch.setattr(QueueRule, "_available", property(lambda self: len(self.store)))
 
 
 def keeps_what_must_stay_after_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "_available", property(lambda self: len(self.store) - self.store.reserve))
+    monkeypatch.setattr(QueueRule, "_available", property(lambda self: len(self.store) - self.store.reserve))
 
 
 def reverses_ties(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,23 +310,23 @@ def reverses_ties(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ignores_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    let_in = Lines._let_in_by_bytes
+    let_in = QueueRule._admit_by_bytes
 
-    def wrong(self: Lines, *args: Any) -> int:
+    def wrong(self: QueueRule, *args: Any) -> int:
         limit, self.max_bytes = self.max_bytes, None
         room = let_in(self, *args)
         self.max_bytes = limit
         return room
 
-    monkeypatch.setattr(Lines, "_let_in_by_bytes", wrong)
+    monkeypatch.setattr(QueueRule, "_admit_by_bytes", wrong)
 
 
 def lets_in_what_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "_enqueue_head", _unasked(Lines._enqueue_head))
+    monkeypatch.setattr(QueueRule, "_enqueue_head", _unasked(QueueRule._enqueue_head))
 
 
 def _unasked(head: Callable[..., bool]) -> Callable[..., bool]:
-    def wrong(self: Lines, answers: list[Answer]) -> bool:
+    def wrong(self: QueueRule, answers: list[QueueAnswer]) -> bool:
         ended, self._ended = self._ended, None
         progress = head(self, answers)
         self._ended = ended

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.actors.live import Frame, Live
-from actorflow.actors.node import forget_locals
+from actorflow.dataflow.engine.iteration_state import Frame, IterationState
+from actorflow.dataflow.engine.node import forget_locals
 from actorflow.errors import DeadlinePassed, KernelError
 from tests.collecting import old_out_of_reach
 
 
 def held() -> list[Any]:
     """The state of steps that is in memory."""
-    return [each for each in gc.get_objects() if isinstance(each, Live | Frame)]
+    return [each for each in gc.get_objects() if isinstance(each, IterationState | Frame)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.actors.playing import pause, play
 from tests.actors.posts import between, gate
 
 if TYPE_CHECKING:
-    from actorflow.actors.post import Post
+    from actorflow.actors.remote.hub import RemoteHub
     from actorflow.actors.system import ActorSystem
     from tests.actors.channels import End
 
@@ -62,7 +62,7 @@ def test_an_error_that_is_none_of_ours_is_raised_after_the_others_have_ended() -
 
 
 def test_a_tell_to_many_of_a_process_waits_for_credit_and_asks_it_once() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         gates = [gate(there, max_messages=1, name=f"g{n}") for n in range(6)]
         refs = [here.ref(f"there/g{n}") for n in range(6)]
 
@@ -78,7 +78,7 @@ def test_a_tell_to_many_of_a_process_waits_for_credit_and_asks_it_once() -> None
 
 
 def test_a_process_that_does_not_say_who_is_there_leaves_it_open_who_was_told() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         _, opened = gate(there, max_messages=1)
         ref = here.ref("there/gate")
         for number in range(6):  # as many as the handler, the mailbox and the window hold
@@ -92,7 +92,7 @@ def test_a_process_that_does_not_say_who_is_there_leaves_it_open_who_was_told() 
 
 
 def test_an_error_of_a_process_counts_for_all_its_actors(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         gate(there)
         (_, serving) = there._attached["here"]
         monkeypatch.setattr(serving, "_roll", lambda _roll: WireError("an old one"))

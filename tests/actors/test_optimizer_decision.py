@@ -11,14 +11,14 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.actors.caller import Caller
-from actorflow.actors.gradients import ApplyGradients, Decision
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.register import Source
-from actorflow.actors.variable import Initialise, Read, VariableActor
-from actorflow.arrays import as_dtype, same
-from actorflow.messages import Call, CancelCall
-from actorflow.spec import Spec
+from actorflow.dataflow.optimizer.gradients import ApplyGradients, Decision
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.state.caller import Caller
+from actorflow.dataflow.state.register import Source
+from actorflow.dataflow.state.variable import Initialise, Read, VariableActor
+from actorflow.runtime.messages import Call, CancelCall
+from actorflow.values.arrays import as_dtype, same
+from actorflow.values.spec import Spec
 
 FLOAT = as_dtype("float64")
 Values = dict[str, tuple[Any, int]]

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow import arrays, errors, sim
-from actorflow import rows as rows_module
-from actorflow.actors import optimizer as optimizer_module
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.slots import Prepared
-from actorflow.rows import Rows
-from actorflow.sim.choosers import Schedule
+from actorflow import errors, sim
+from actorflow.dataflow.optimizer import optimizer as optimizer_module
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.optimizer.optimizer_state import PreparedState
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.values import arrays
+from actorflow.values import sparse as rows_module
+from actorflow.values.sparse import SparseRows
 from tests.holding import nobody_asked
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
@@ -90,7 +91,7 @@ def test_a_step_moves_the_rows_that_it_looked_up_as_the_rule_says(
     expected = rule.init(table)
     for ids in steps:
         at, counts = np.unique(np.array(ids, np.int64) % N, return_counts=True)
-        grad = Rows(at, 2 * (table["table"][at] - 1.0) * counts[:, None], (N, WIDTH))
+        grad = SparseRows(at, 2 * (table["table"][at] - 1.0) * counts[:, None], (N, WIDTH))
         deltas, new = rule.update({"table": grad}, expected, table)
         expected = merged(expected, new)
         table = {"table": table["table"] + deltas["table"].to_dense()}
@@ -100,7 +101,7 @@ def test_a_step_moves_the_rows_that_it_looked_up_as_the_rule_says(
 
 
 def merged(old: Any, new: Any) -> Any:
-    if isinstance(new, Rows):
+    if isinstance(new, SparseRows):
         whole = np.array(old)
         whole[new.indices] = new.values
         return whole
@@ -181,7 +182,7 @@ def test_an_actor_is_handed_rows_if_it_says_so(says_so: bool) -> None:
 
     net.run(lambda session: session.run(net.train, net.feeds(1)))
 
-    assert seen == [Rows if says_so else np.ndarray]
+    assert seen == [SparseRows if says_so else np.ndarray]
 
 
 # ---------------------------------------------------------------------------- cost and snapshots
@@ -336,7 +337,7 @@ def test_a_large_table_that_somebody_holds_is_copied_on_a_thread(monkeypatch: py
         return noted
 
     monkeypatch.setattr(arrays, "copy", noting(arrays.copy))
-    monkeypatch.setattr(Prepared, "fill", noting(Prepared.fill))
+    monkeypatch.setattr(PreparedState, "fill", noting(PreparedState.fill))
     monkeypatch.setattr(rows_module, "fill", noting(rows_module.fill))
     net = Lookup(af.optim.momentum(0.5), rows=10_000)
 
@@ -425,7 +426,7 @@ def test_a_failed_update_moves_no_row_and_no_state() -> None:
     ("delta", "state", "text"),
     [
         (
-            lambda g: Rows(g.indices + 1, g.values, g.shape),
+            lambda g: SparseRows(g.indices + 1, g.values, g.shape),
             None,
             "custom's delta for 'table' must have the rows",
         ),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from actorflow.actors import bulk
 from actorflow.actors.actor import Actor
-from actorflow.actors.bulk import LARGE_BYTES
-from actorflow.actors.post import Post
+from actorflow.actors.remote import large_replies
+from actorflow.actors.remote.hub import RemoteHub
+from actorflow.actors.remote.large_replies import LARGE_BYTES
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorDied,
@@ -23,8 +23,8 @@ from actorflow.errors import (
     Where,
     WireError,
 )
-from actorflow.transport.channel import Envelope, Lane, Say
-from actorflow.transport.link import Link
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules.channel import Envelope, EnvelopeKind, Lane
 from tests.actors.channels import End, NotSent, joined
 from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.actors.posts import between, gate
@@ -39,7 +39,7 @@ def raising(error: BaseException) -> Callable[[Actor, Any], Any]:
 
 
 def test_an_error_of_ours_comes_as_itself_and_another_as_a_handler_error() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Scripted, raising(StateError("no room")), name="ours")
         there.system.spawn(Scripted, raising(ValueError("not today")), name="theirs")
 
@@ -55,7 +55,7 @@ def test_an_error_of_ours_comes_as_itself_and_another_as_a_handler_error() -> No
 
 
 def test_an_error_of_an_actor_elsewhere_names_its_process() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         wrapped = StateError("no room", where=Where(actor="third/x"))
         wrapped.__cause__ = StateError("full", where=Where(actor="a/b"))
         for name, error in (("ours", StateError("no room")), ("theirs", ValueError()), ("both", wrapped)):
@@ -79,7 +79,7 @@ def test_an_error_of_an_actor_elsewhere_names_its_process() -> None:
 
 
 def test_an_ask_of_an_unknown_actor_names_those_that_are_there() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Recorder, [], name="shard")
 
         with pytest.raises(ActorDied, match="process 'there' has no actor 'shart'; it has shard"):
@@ -89,7 +89,7 @@ def test_an_ask_of_an_unknown_actor_names_those_that_are_there() -> None:
 
 
 def test_an_ask_of_an_actor_that_dies_ends_and_names_its_process() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         gate(there)
         ref = here.ref("there/gate")
         asking = [asyncio.ensure_future(ref.ask(number)) for number in range(2)]
@@ -108,7 +108,7 @@ def test_an_ask_of_an_actor_that_dies_ends_and_names_its_process() -> None:
 
 @pytest.mark.parametrize("standing", [False, True])
 def test_an_ask_ends_by_its_deadline_and_is_given_up_there(standing: bool) -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         seen, opened = gate(there, max_messages=1)
         ref = here.ref("there/gate")
         for number in range(4 if standing else 2):
@@ -131,7 +131,7 @@ def test_an_ask_ends_by_its_deadline_and_is_given_up_there(standing: bool) -> No
 
 
 def test_the_deadline_of_a_handler_s_own_ask_comes_as_its_error() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         gate(there)
 
         async def pass_on(_actor: Actor, message: Any) -> Any:
@@ -146,7 +146,7 @@ def test_the_deadline_of_a_handler_s_own_ask_comes_as_its_error() -> None:
 
 
 def test_an_answer_after_the_deadline_is_dropped_and_counted() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         seen, opened = gate(there)
         ref = here.ref("there/gate")
         asking = asyncio.ensure_future(ref.ask("question", 0.1))
@@ -169,7 +169,7 @@ def test_an_answer_after_the_deadline_is_dropped_and_counted() -> None:
 
 
 def test_a_cancelled_ask_is_cancelled_there_while_its_handler_goes_on() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         seen, opened = gate(there)
         ref = here.ref("there/gate")
         asking = [asyncio.ensure_future(ref.ask(number)) for number in range(3)]
@@ -190,7 +190,7 @@ def test_a_cancelled_ask_is_cancelled_there_while_its_handler_goes_on() -> None:
 
 
 def test_a_cancellation_that_overtakes_its_question_finds_it() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         seen: list[Any] = []
         there.system.spawn(Recorder, seen, name="shard")
         channel.later = lambda *_: None
@@ -211,7 +211,7 @@ def test_a_cancellation_that_overtakes_its_question_finds_it() -> None:
 
 
 def test_an_answer_that_cannot_travel_fails_the_ask_and_not_the_actor() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Scripted, lambda _actor, message: message or NotSent(), name="shard")
         ref = here.ref("there/shard")
 
@@ -225,9 +225,9 @@ def test_an_answer_that_cannot_travel_fails_the_ask_and_not_the_actor() -> None:
 def test_large_answers_come_one_after_the_other_and_small_ones_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk, "WINDOW_BYTES", 3 * bulk.weight(bytes(LARGE_BYTES)))
+    monkeypatch.setattr(large_replies, "WINDOW_BYTES", 3 * large_replies.weight(bytes(LARGE_BYTES)))
 
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
         ref = here.ref("there/shard")
         channel.later = lambda call, value: here.system.loop.call_later(
@@ -244,7 +244,7 @@ def test_large_answers_come_one_after_the_other_and_small_ones_between(
         assert [each.done() for each in asking] == [True] * 7 + [True, False]
         assert len(await asking[8]) == 9 * LARGE_BYTES
         await pause(1.5)
-        assert repr(there._attached["here"][1].bulk) == repr(bulk.Bulk())
+        assert repr(there._attached["here"][1].large) == repr(large_replies.LargeReplies())
         assert here.system.stats().late == 0
 
     between(body, window=20)
@@ -253,31 +253,31 @@ def test_large_answers_come_one_after_the_other_and_small_ones_between(
 def test_large_answers_that_a_peer_does_not_take_wait_no_longer_than_their_askers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk, "WINDOW_BYTES", 1)
+    monkeypatch.setattr(large_replies, "WINDOW_BYTES", 1)
 
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
         serving = there._attached["here"][1]
         for number in range(1, 6):  # by nobody who would say that an answer has come
-            channel.send(Envelope("shard", LARGE_BYTES, Say.ASK, Lane.DATA, number, float(number)))
+            channel.send(Envelope("shard", LARGE_BYTES, EnvelopeKind.ASK, Lane.DATA, number, float(number)))
         channel.later = lambda call, value: None  # nothing that is said from now on arrives
 
         waiting = []
         await pause(0.5)
         for _ in range(6):
             await pause(1.0)
-            waiting.append(len(serving.bulk))
+            waiting.append(len(serving.large))
 
         assert waiting == [4, 3, 2, 1, 0, 0]
-        assert len(there.system.wheel) == 0
+        assert len(there.system.timer_wheel) == 0
 
     between(body, window=20)
 
 
 def test_a_large_answer_that_cannot_travel_makes_way_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "WINDOW_BYTES", 1)
+    monkeypatch.setattr(large_replies, "WINDOW_BYTES", 1)
 
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(
             Scripted, lambda _actor, heavy: Heavy() if heavy else bytes(LARGE_BYTES), name="shard"
         )
@@ -297,13 +297,13 @@ class Heavy(NotSent):
 
 
 def test_what_a_peer_says_wrongly_harms_nobody() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         gate(there)
-        channel.send(Envelope("gate", "question", Say.ASK, Lane.DATA, 1, float("nan")))
-        channel.send(Envelope("gate", None, Say.CANCEL, Lane.CONTROL, 1))
-        channel.send(Envelope("gate", None, Say.CANCEL, Lane.CONTROL, 1 << 40))
-        channel.send(Envelope("gate", None, Say.TAKEN, Lane.CONTROL, 77))
-        channel.send(Envelope("gate", "answer", Say.ANSWER, Lane.CONTROL, 99))
+        channel.send(Envelope("gate", "question", EnvelopeKind.ASK, Lane.DATA, 1, float("nan")))
+        channel.send(Envelope("gate", None, EnvelopeKind.CANCEL, Lane.CONTROL, 1))
+        channel.send(Envelope("gate", None, EnvelopeKind.CANCEL, Lane.CONTROL, 1 << 40))
+        channel.send(Envelope("gate", None, EnvelopeKind.TAKEN, Lane.CONTROL, 77))
+        channel.send(Envelope("gate", "answer", EnvelopeKind.ANSWER, Lane.CONTROL, 99))
         await pause(0.01)
         assert here.system.stats().late == 1  # the refusal of a question that was never asked
         assert there.system.stats().late == 1
@@ -311,7 +311,7 @@ def test_what_a_peer_says_wrongly_harms_nobody() -> None:
 
         asking = asyncio.ensure_future(here.ref("there/gate").ask("question"))
         await pause(0.01)
-        channel.other.send(Envelope("gate", "no error", Say.ERROR, Lane.CONTROL, 1))
+        channel.other.send(Envelope("gate", "no error", EnvelopeKind.ERROR, Lane.CONTROL, 1))
         with pytest.raises(WireError, match="an ask fails with an ActorflowError, got str"):
             await asking
 
@@ -319,8 +319,8 @@ def test_what_a_peer_says_wrongly_harms_nobody() -> None:
 
 
 def test_actors_that_ask_each_other_over_processes_end_by_their_deadlines() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
-        def partner(post: Post, address: str) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
+        def partner(post: RemoteHub, address: str) -> None:
             async def pass_on(_actor: Actor, message: int) -> Any:
                 return await post.ref(address).ask(message + 1, 0.5 / message)
 
@@ -337,7 +337,7 @@ def test_actors_that_ask_each_other_over_processes_end_by_their_deadlines() -> N
 
 @pytest.mark.parametrize("deadline_s", [0, -1.0, float("nan"), 1e9])
 def test_a_deadline_that_nobody_could_wait_for_is_refused(deadline_s: float) -> None:
-    async def body(here: Post, _there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, _there: RemoteHub, _channel: End) -> None:
         with pytest.raises(ValueError, match="deadline_s must be above 0"):
             await here.ref("there/shard").ask(1, deadline_s)
 
@@ -345,7 +345,7 @@ def test_a_deadline_that_nobody_could_wait_for_is_refused(deadline_s: float) -> 
 
 
 def test_the_dump_shows_open_asks_and_lines_for_credit_on_both_sides() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         _seen, opened = gate(there, max_messages=1)
         ref = here.ref("there/gate")
         sending = [asyncio.ensure_future(ref.ask(number)) for number in range(3)]
@@ -376,9 +376,9 @@ def test_leaving_the_system_ends_its_asks_and_lets_go_of_everything() -> None:
     async def main(system: ActorSystem) -> None:
         asking: list[asyncio.Future[Any]] = []
         async with ActorSystem(name="here", clock=system.clock, entropy=system.entropy) as mine:
-            there = Post(system, "there")
+            there = RemoteHub(system, "there")
             gate(there)
-            here = Post(mine, "here")
+            here = RemoteHub(mine, "here")
             joined(here, there)
             asking.append(asyncio.ensure_future(here.ref("there/gate").ask("question")))
             await pause(0.01)
@@ -398,7 +398,7 @@ def test_leaving_the_system_ends_its_asks_and_lets_go_of_everything() -> None:
 @pytest.mark.parametrize("verb", ["tell", "try_tell", "ask", "watch", "signal"])
 def test_a_link_that_nobody_connected_says_so_to_whoever_uses_it(verb: str) -> None:
     async def body(system: ActorSystem) -> None:
-        here = Post(system, "here")
+        here = RemoteHub(system, "here")
         here.attach(Link("there", Way(), Time(), incarnation=1))
         ref = here.ref("there/actor")
         given: Any = system.spawn(Recorder, [], name="watcher") if verb == "watch" else 1

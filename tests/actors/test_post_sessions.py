@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.post import Post
+from actorflow.actors.remote.hub import RemoteHub
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorflowError, HandlerError, PeerLost
-from actorflow.messages import Terminated
-from actorflow.transport.channel import Envelope, Lane, Say
+from actorflow.runtime.messages import Terminated
+from actorflow.transport.rules.channel import Envelope, EnvelopeKind, Lane
 from tests.actors.channels import End, joined, lose
 from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.actors.posts import between, gate, looped
@@ -26,7 +26,7 @@ def failing(_actor: Actor, message: Any) -> Any:
 
 
 def test_a_watcher_hears_once_that_an_actor_there_has_stopped_and_why() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         heard: list[Terminated] = []
         watcher = here.system.spawn(Recorder, heard)
         there.system.spawn(Scripted, failing, name="failing")
@@ -54,7 +54,7 @@ def test_a_watcher_hears_once_that_an_actor_there_has_stopped_and_why() -> None:
 def test_an_error_that_a_remote_watcher_hears_is_not_raised_on_leaving() -> None:
     """`between` would fail otherwise, as the next test shows."""
 
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Scripted, failing, name="failing")
         waiting = asyncio.ensure_future(here.ref("there/failing").stopped())
         await pause(0.01)
@@ -66,7 +66,7 @@ def test_an_error_that_a_remote_watcher_hears_is_not_raised_on_leaving() -> None
 
 
 def test_an_error_of_a_tell_from_elsewhere_that_nobody_hears_is_raised_on_leaving() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Scripted, failing, name="failing")
         await here.ref("there/failing").tell("fail")
         await pause(0.01)
@@ -77,7 +77,7 @@ def test_an_error_of_a_tell_from_elsewhere_that_nobody_hears_is_raised_on_leavin
 
 
 def test_an_actor_of_another_process_may_watch_one_of_this() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         heard: list[Terminated] = []
         there.system.spawn(Recorder, heard, name="watcher")
         watcher = here.ref("there/watcher")
@@ -100,7 +100,7 @@ def test_an_actor_of_another_process_may_watch_one_of_this() -> None:
 def test_the_end_of_an_actor_is_told_over_a_channel_that_writes_and_reads() -> None:
     async def body(system: ActorSystem) -> None:
         async with ActorSystem(clock=system.clock, entropy=system.entropy) as other:
-            here, there = Post(system, "here"), Post(other, "there")
+            here, there = RemoteHub(system, "here"), RemoteHub(other, "there")
             looped(here, there, framed=True)
             heard: list[Terminated] = []
             other.spawn(Recorder, heard, name="watcher")
@@ -116,7 +116,7 @@ def test_the_end_of_an_actor_is_told_over_a_channel_that_writes_and_reads() -> N
 
 
 def test_watching_what_is_not_there_is_answered_at_once() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         heard: list[Terminated] = []
         watcher = here.system.spawn(Recorder, heard)
         there.system.spawn(Recorder, [], name="shard")
@@ -136,7 +136,7 @@ def test_watching_what_is_not_there_is_answered_at_once() -> None:
 
 
 def test_watchers_hear_that_the_process_is_lost_and_are_forgotten_on_both_sides() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         heard: list[Terminated] = []
         watcher = here.system.spawn(Recorder, heard)
         shard: Any = there.system.spawn(Recorder, [], name="shard")
@@ -159,7 +159,7 @@ def test_watchers_hear_that_the_process_is_lost_and_are_forgotten_on_both_sides(
 
 
 def test_a_watcher_that_dies_leaves_the_books_and_its_errors_stay_its_own() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Recorder, [], name="shard")
         ref = here.ref("there/shard")
         watchers = [here.system.spawn(Recorder, [], name=f"watcher-{n}") for n in range(3)]
@@ -182,7 +182,7 @@ def test_a_watcher_that_dies_leaves_the_books_and_its_errors_stay_its_own() -> N
 
 
 def test_a_wait_for_the_end_of_an_actor_can_be_cancelled() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(Recorder, [], name="shard")
         waiting = asyncio.ensure_future(here.ref("there/shard").stopped())
         await pause(0.01)
@@ -200,7 +200,7 @@ def test_a_wait_for_the_end_of_an_actor_can_be_cancelled() -> None:
 
 
 def test_the_loss_of_a_process_ends_all_that_waits_for_it() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         heard: list[tuple[str, ActorflowError]] = []
         here.on_lost(lambda name, reason: heard.append((name, reason)))
         _seen, opened = gate(there, max_messages=1)
@@ -232,7 +232,7 @@ def test_the_loss_of_a_process_ends_all_that_waits_for_it() -> None:
 
 
 def test_what_was_told_and_not_acknowledged_becomes_a_dead_letter() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         there.system.spawn(Recorder, [], name="shard")
         channel.later = lambda *_: None
         await here.ref("there/shard").tell("on its way")
@@ -246,7 +246,7 @@ def test_what_was_told_and_not_acknowledged_becomes_a_dead_letter() -> None:
 
 
 def test_a_message_that_ends_its_session_leaves_the_process_lost() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         there.system.spawn(Recorder, [], name="shard")
         ref = here.ref("there/shard")
         send = channel.send
@@ -269,7 +269,7 @@ def test_a_message_that_ends_its_session_leaves_the_process_lost() -> None:
 
 
 def test_refs_reach_the_new_session_of_the_same_channel() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         seen: list[Any] = []
         there.system.spawn(Recorder, seen, name="shard")
         ref = here.ref("there/shard")
@@ -290,7 +290,7 @@ def test_refs_reach_the_new_session_of_the_same_channel() -> None:
 
 @pytest.mark.parametrize("detached", [False, True])
 def test_refs_reach_the_next_channel_and_asks_over_the_last_have_ended(detached: bool) -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         seen, opened = gate(there)
         ref = here.ref("there/gate")
         asking = asyncio.ensure_future(ref.ask("first"))
@@ -314,13 +314,13 @@ def test_refs_reach_the_next_channel_and_asks_over_the_last_have_ended(detached:
 
 
 def test_a_channel_that_was_replaced_is_not_heard_any_more() -> None:
-    async def body(here: Post, there: Post, old: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, old: End) -> None:
         seen: list[Any] = []
         there.system.spawn(Recorder, seen, name="shard")
         joined(here, there)
         await pause(0.01)
 
-        for say in (Say.TELL, Say.ASK, Say.STOP):
+        for say in (EnvelopeKind.TELL, EnvelopeKind.ASK, EnvelopeKind.STOP):
             assert there.deliver(old.other, Envelope("shard", "late", say, Lane.DATA, 1, 1.0))
         here.lost(old, PeerLost("late"), ())
 
@@ -332,9 +332,9 @@ def test_a_channel_that_was_replaced_is_not_heard_any_more() -> None:
     between(body)
 
 
-@pytest.mark.parametrize("say", [Say.TELL, Say.ASK])
-def test_credit_of_a_session_that_is_over_is_not_given_back_to_the_next(say: Say) -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+@pytest.mark.parametrize("say", [EnvelopeKind.TELL, EnvelopeKind.ASK])
+def test_credit_of_a_session_that_is_over_is_not_given_back_to_the_next(say: EnvelopeKind) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         seen, opened = gate(there, max_messages=1)
         ref = here.ref("there/gate")
         for number in range(3):
@@ -350,14 +350,14 @@ def test_credit_of_a_session_that_is_over_is_not_given_back_to_the_next(say: Say
         opened.set()  # `End.release` fails for an envelope that it does not hold
         assert await ref.ask("last") == "last"
 
-        assert seen == [0, 1, 2, *(["stands"] if say is Say.TELL else []), "last"]
+        assert seen == [0, 1, 2, *(["stands"] if say is EnvelopeKind.TELL else []), "last"]
         assert channel.spent == 0
 
     between(body, window=3)
 
 
 def test_nothing_is_left_of_a_process_that_was_detached_and_that_nobody_refers_to() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         ref: Any = here.ref("there/shard")
         here.detach("there")
         assert list(here._known) == ["there"]
@@ -371,7 +371,7 @@ def test_nothing_is_left_of_a_process_that_was_detached_and_that_nobody_refers_t
 
 
 def test_whoever_hears_of_a_message_that_may_be_lost_knows_why() -> None:
-    async def body(here: Post, there: Post, channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         whys: list[ActorflowError] = []
         here.system.dead_letters.on(str, lambda _target, _message: whys.append(here.why("there")))
         ref = here.ref("there/nobody")

@@ -11,7 +11,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.actors import queue as actor
+from actorflow.dataflow.state import queue as actor
 from actorflow.plan.program import Holder, Holding
 
 
@@ -180,7 +180,7 @@ def test_a_padded_batch_too_large_for_memory_fails_its_step_and_loses_nothing(
         for n in (1, 2):
             await q.give(session, np.zeros((n, 2), "int32"), np.array([b""], object), np.bool_(True))
         with monkeypatch.context() as broken:
-            broken.setattr(actor.QueueActor, "_stacked", too_large)
+            broken.setattr(actor.QueueActor, "_stack_element", too_large)
             with pytest.raises(errors.KernelError, match="MemoryError: 8 TiB"):
                 await session.run(two)
         return [len((await session.run(q.take))[0]) for _ in range(2)]

@@ -10,9 +10,9 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.locks import Owner
-from actorflow.actors.register import Source
-from actorflow.actors.variable import Publish, TakeLock
+from actorflow.dataflow.state.locks import LockOwner
+from actorflow.dataflow.state.register import Source
+from actorflow.dataflow.state.variable import Publish, TakeLock
 
 
 def run(graph: af.Graph, body: Any, **options: Any) -> Any:
@@ -96,7 +96,7 @@ def test_an_element_whose_block_has_ended_does_not_come_back() -> None:
 @pytest.mark.parametrize("end", ["deadline", "cancel"])
 def test_an_element_whose_step_ends_in_the_line_for_its_block_comes_back(end: str) -> None:
     m = Ledger()
-    owner = Owner(Source("somebody"), 1, "by hand", 7)
+    owner = LockOwner(Source("somebody"), 1, "by hand", 7)
 
     async def body(session: af.Session) -> Any:
         await session.run(m.put, {m.x: 1})

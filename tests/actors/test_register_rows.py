@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from actorflow import rows as rows_module
-from actorflow.actors.register import Register, Source, Write
+from actorflow.dataflow.state.register import Register, Source, WriteMode
 from actorflow.errors import SpecError, StateError
-from actorflow.rows import Rows, plus_rows
-from actorflow.spec import spec
+from actorflow.values import sparse as rows_module
+from actorflow.values.sparse import SparseRows, plus_rows
+from actorflow.values.spec import spec
 from tests.holding import nobody_asked
 from tests.strategies import examples
 
@@ -24,15 +24,15 @@ SHAPE = (4, 2)
 
 def register() -> Register:
     found = Register("w", spec("float64", SHAPE))
-    found.write(Write.ASSIGN, np.zeros(SHAPE), A, 1)
+    found.write(WriteMode.ASSIGN, np.zeros(SHAPE), A, 1)
     return found
 
 
-def touching(*at: int, value: float = 1.0) -> Rows:
-    return Rows(np.array(at, np.int64), np.full((len(at), 2), value), SHAPE)
+def touching(*at: int, value: float = 1.0) -> SparseRows:
+    return SparseRows(np.array(at, np.int64), np.full((len(at), 2), value), SHAPE)
 
 
-def stage(w: Register, group: int, delta: Rows) -> tuple[np.ndarray, int] | None:
+def stage(w: Register, group: int, delta: SparseRows) -> tuple[np.ndarray, int] | None:
     value, base = w.read()
     proposed = plus_rows(value, delta)
     del value
@@ -86,7 +86,7 @@ def test_an_update_of_rows_adds_to_what_was_written_in_between() -> None:
     w = register()
     stage(w, 1, touching(1))
     stage(w, 2, touching(1, 2, value=10.0))
-    w.write(Write.ASSIGN, np.full(SHAPE, 5.0), A, 2)
+    w.write(WriteMode.ASSIGN, np.full(SHAPE, 5.0), A, 2)
 
     w.commit((B, 2))
     w.commit((B, 1))
@@ -96,8 +96,8 @@ def test_an_update_of_rows_adds_to_what_was_written_in_between() -> None:
 
 def test_rows_that_do_not_fit_the_variable_are_refused() -> None:
     w = register()
-    narrow = Rows(np.array([0]), np.ones((1, 3)), (4, 3))
-    single = Rows(np.array([0]), np.ones((1, 2), "float32"), SHAPE)
+    narrow = SparseRows(np.array([0]), np.ones((1, 3)), (4, 3))
+    single = SparseRows(np.array([0]), np.ones((1, 2), "float32"), SHAPE)
 
     for bad in (narrow, single):
         with pytest.raises(SpecError, match=r"an update of variable 'w' must be \(4, 2\) float64, got"):
@@ -143,7 +143,7 @@ def test_a_copy_of_an_older_value_is_not_taken_for_the_present_one() -> None:
     found = stage(w, 1, touching(1))
     assert found is not None
     w.fill((B, 1), np.array(found[0]), found[1])
-    w.write(Write.ASSIGN, np.full(SHAPE, 5.0), A, 2)
+    w.write(WriteMode.ASSIGN, np.full(SHAPE, 5.0), A, 2)
     held.append(w.read()[0])
 
     w.commit((B, 1))
@@ -193,14 +193,14 @@ class RowsMachine(RuleBasedStateMachine):
     def let_go(self, data: st.DataObject) -> None:
         self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
 
-    @rule(kind=st.sampled_from(Write), value=st.integers(-5, 5))
-    def write(self, kind: Write, value: int) -> None:
+    @rule(kind=st.sampled_from(WriteMode), value=st.integers(-5, 5))
+    def write(self, kind: WriteMode, value: int) -> None:
         self.sequence += 1
         self.version += 1
         self.model = {
-            Write.ASSIGN: np.full(SHAPE, float(value)),
-            Write.ADD: self.model + value,
-            Write.SUBTRACT: self.model - value,
+            WriteMode.ASSIGN: np.full(SHAPE, float(value)),
+            WriteMode.ADD: self.model + value,
+            WriteMode.SUBTRACT: self.model - value,
         }[kind]
         self.register.write(kind, np.full(SHAPE, float(value)), A, self.sequence)
 

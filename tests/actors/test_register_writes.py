@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow import leases
-from actorflow.actors.register import Register, Source, Tally, Write
-from actorflow.arrays import as_dtype
+from actorflow.dataflow.state.register import Register, Source, WriteCounts, WriteMode
 from actorflow.errors import OutOfRange, SpecError, UninitialisedError
-from actorflow.rows import How
-from actorflow.spec import spec
+from actorflow.values import lease
+from actorflow.values.arrays import as_dtype
+from actorflow.values.sparse import How
+from actorflow.values.spec import spec
 from tests.holding import arrays_of
 
 A, B = Source("a"), Source("b")
@@ -22,7 +22,7 @@ A, B = Source("a"), Source("b")
 def register(value: Any, shape: Any = None) -> Register:
     array = np.asarray(value)
     found = Register("w", spec(array.dtype.name, array.shape if shape is None else shape))
-    found.write(Write.ASSIGN, array, A, 1)
+    found.write(WriteMode.ASSIGN, array, A, 1)
     return found
 
 
@@ -32,26 +32,26 @@ def address(w: Register) -> int:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-@pytest.mark.parametrize("kind", Write)
+@pytest.mark.parametrize("kind", WriteMode)
 def test_a_write_goes_in_place_when_no_lease_is_out_and_else_into_a_new_array(
-    kind: Write, dtype: str
+    kind: WriteMode, dtype: str
 ) -> None:
     w = register(np.full((2, 2), 3, as_dtype(dtype)))
     before = address(w)
     two = np.full((2, 2), 2, as_dtype(dtype))
 
     first = w.write(kind, two, A, 2).version
-    assert (address(w) == before, w.tally) == (True, Tally(in_place=1, copied=0))
+    assert (address(w) == before, w.write_counts) == (True, WriteCounts(in_place=1, copied=0))
     held = w.read()[0][1:]
     then = held.tobytes()
     w.write(kind, two, A, 3)
-    assert (address(w) == before, w.tally) == (False, Tally(in_place=1, copied=1))
+    assert (address(w) == before, w.write_counts) == (False, WriteCounts(in_place=1, copied=1))
     assert held.tobytes() == then
     moved = address(w)
     w.write(kind, two, A, 4)
 
     assert (first, w.version, address(w) == moved) == (2, 4, True)
-    expected = {Write.ASSIGN: 2, Write.ADD: 9, Write.SUBTRACT: -3}[kind]
+    expected = {WriteMode.ASSIGN: 2, WriteMode.ADD: 9, WriteMode.SUBTRACT: -3}[kind]
     assert w.read()[0].astype("float64").tolist() == [[expected] * 2] * 2
     assert held.tobytes() == then
 
@@ -59,8 +59,8 @@ def test_a_write_goes_in_place_when_no_lease_is_out_and_else_into_a_new_array(
 def test_the_receipt_of_a_write_is_a_lease() -> None:
     w = register([1.0, 2.0])
 
-    receipt = w.write(Write.ADD, np.ones(2), A, 2)
-    again = w.write(Write.ADD, np.ones(2), A, 3)
+    receipt = w.write(WriteMode.ADD, np.ones(2), A, 2)
+    again = w.write(WriteMode.ADD, np.ones(2), A, 3)
 
     assert receipt.value is not None
     assert receipt.value.tolist() == [2, 3]
@@ -77,17 +77,17 @@ def test_reads_are_answered_with_the_same_array() -> None:
 def test_a_write_that_changes_the_shape_makes_a_new_array() -> None:
     w = register(np.zeros((2, 2)), (None, 2))
 
-    w.write(Write.ASSIGN, np.ones((3, 2)), A, 2)
+    w.write(WriteMode.ASSIGN, np.ones((3, 2)), A, 2)
 
-    assert w.tally == Tally(in_place=0, copied=1)
+    assert w.write_counts == WriteCounts(in_place=0, copied=1)
     assert w.read()[0].shape == (3, 2)
 
 
 def test_a_value_may_be_written_back_to_where_it_came_from() -> None:
     w = register([1.0, 2.0, 3.0])
 
-    w.write(Write.ASSIGN, w.read()[0][::-1], A, 2)
-    w.write(Write.ADD, w.read()[0], A, 3)
+    w.write(WriteMode.ASSIGN, w.read()[0][::-1], A, 2)
+    w.write(WriteMode.ADD, w.read()[0], A, 3)
 
     assert w.read()[0].tolist() == [6, 4, 2]
 
@@ -97,9 +97,9 @@ def test_a_refused_write_changes_neither_value_nor_tally() -> None:
 
     for bad in (np.ones(3), np.ones(2, "float32"), np.ones(())):
         with pytest.raises(SpecError):
-            w.write(Write.ADD, bad, A, 2)
+            w.write(WriteMode.ADD, bad, A, 2)
 
-    assert (w.read()[0].tolist(), w.version, w.tally) == ([1, 2], 1, Tally())
+    assert (w.read()[0].tolist(), w.version, w.write_counts) == ([1, 2], 1, WriteCounts())
 
 
 @pytest.mark.parametrize("size", [4, 100_000])
@@ -109,7 +109,7 @@ def test_a_sum_that_overflows_is_written_whole_or_not_at_all_where_warnings_are_
     delta[0] = 3e38
 
     with np.errstate(all="raise"), contextlib.suppress(FloatingPointError):
-        w.write(Write.ADD, delta, A, 2)
+        w.write(WriteMode.ADD, delta, A, 2)
 
     found = np.isinf(w.read()[0]).tolist()
     assert (found, w.version) in (([False] * size, 1), ([True] + [False] * (size - 1), 2))
@@ -122,9 +122,9 @@ def test_two_updates_of_the_optimizer_swap_in_what_can_be_written_next() -> None
 
     w.commit((B, 1))
     swapped = address(w)
-    w.write(Write.ADD, np.ones(2), A, 2)
+    w.write(WriteMode.ADD, np.ones(2), A, 2)
 
-    assert (address(w), w.tally) == (swapped, Tally(in_place=1, copied=0))
+    assert (address(w), w.write_counts) == (swapped, WriteCounts(in_place=1, copied=0))
     assert (w.read()[0].tolist(), held.tolist()) == ([3, 4], [1, 2])
 
 
@@ -132,7 +132,7 @@ def test_an_update_proposed_as_a_view_of_something_larger_is_taken_as_it_is() ->
     w = register([1.0, 2.0])
     whole = np.arange(10.0)
     w.stage((B, 1), np.ones(2), whole[::2][1:3], 1)
-    w.write(Write.ADD, np.full(2, 10.0), A, 2)
+    w.write(WriteMode.ADD, np.full(2, 10.0), A, 2)
 
     w.commit((B, 1))
 
@@ -153,12 +153,12 @@ def test_nobody_can_write_what_was_read_nor_what_it_stands_on() -> None:
 
 def test_without_counts_every_write_makes_a_new_array(monkeypatch: pytest.MonkeyPatch) -> None:
     w = register([1.0, 2.0])
-    monkeypatch.setattr(leases, "_ALONE", frozenset())
+    monkeypatch.setattr(lease, "_ALONE", frozenset())
 
     for i in range(3):
-        w.write(Write.ADD, np.ones(2), A, 2 + i)
+        w.write(WriteMode.ADD, np.ones(2), A, 2 + i)
 
-    assert (w.read()[0].tolist(), w.tally) == ([4, 5], Tally(in_place=0, copied=3))
+    assert (w.read()[0].tolist(), w.write_counts) == ([4, 5], WriteCounts(in_place=0, copied=3))
 
 
 # ----------------------------------------------------------------------------------------- rows
@@ -175,7 +175,9 @@ def test_rows_are_written_once_for_a_source_and_sequence(held: bool) -> None:
 
     assert (again.applied, w.version) == (False, 2)
     assert w.read()[0].tolist() == [[2, 2], [0, 0], [1, 1]]
-    assert w.tally == (Tally(in_place=0, copied=1) if held else Tally(in_place=1, copied=0))
+    assert w.write_counts == (
+        WriteCounts(in_place=0, copied=1) if held else WriteCounts(in_place=1, copied=0)
+    )
     assert snapshot is None or not snapshot.any()
 
 
@@ -229,7 +231,7 @@ def test_what_a_count_gave_does_not_count_on() -> None:
     given = [w.count_up_to(9, B, i) for i in range(1, 4)]
 
     assert given == [0, 1, 2]
-    assert w.tally == Tally(in_place=3, copied=0)
+    assert w.write_counts == WriteCounts(in_place=3, copied=0)
 
 
 def test_a_variable_that_is_no_scalar_now_does_not_count() -> None:
@@ -244,15 +246,15 @@ def test_a_variable_that_is_no_scalar_now_does_not_count() -> None:
 
 def test_a_working_copy_knows_what_was_written_before_and_copies_no_receipt() -> None:
     w = Register("w", spec("int64", ()))
-    w.write(Write.ASSIGN, np.array(1), A, 1)
-    w.write(Write.ADD, np.array(1), B, 7)
+    w.write(WriteMode.ASSIGN, np.array(1), A, 1)
+    w.write(WriteMode.ADD, np.array(1), B, 7)
     assert w.count_up_to(9, A, 2).item() == 2
     working = w.fork()
     assert (working.last, working.counted) == ({}, {})
 
-    assert not working.write(Write.ADD, np.array(10), B, 7).applied
+    assert not working.write(WriteMode.ADD, np.array(10), B, 7).applied
     assert working.count_up_to(9, A, 2).item() == 2
-    assert working.write(Write.ADD, np.array(10), B, 8).applied
+    assert working.write(WriteMode.ADD, np.array(10), B, 8).applied
     assert working.count_up_to(99, A, 3).item() == 13
 
     assert (w.read()[0].item(), w.version) == (3, 3)
@@ -261,16 +263,16 @@ def test_a_working_copy_knows_what_was_written_before_and_copies_no_receipt() ->
 
 def test_what_a_working_copy_wrote_is_written_once_when_it_has_become_the_value() -> None:
     w = Register("w", spec("int64", ()))
-    w.write(Write.ASSIGN, np.array(1), A, 1)
-    w.write(Write.ADD, np.array(1), Source("other"), 4)
+    w.write(WriteMode.ASSIGN, np.array(1), A, 1)
+    w.write(WriteMode.ADD, np.array(1), Source("other"), 4)
     base, working = w.version, w.fork()
-    working.write(Write.ADD, np.array(10), A, 2)
+    working.write(WriteMode.ADD, np.array(10), A, 2)
     counted = working.count_up_to(99, B, 1)
 
     w.adopt(working, base)
 
     assert (w.read()[0].item(), w.version) == (13, 4)
-    assert not w.write(Write.ADD, np.array(10), A, 2).applied
-    assert not w.write(Write.ADD, np.array(1), Source("other"), 4).applied
+    assert not w.write(WriteMode.ADD, np.array(10), A, 2).applied
+    assert not w.write(WriteMode.ADD, np.array(1), Source("other"), 4).applied
     assert w.count_up_to(99, B, 1) == counted
     assert w.read()[0].item() == 13

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.actors.routine import Compiled, compiled
-from actorflow.loop import run as run_loop
+from actorflow.dataflow.engine.compiled_body import CompiledBody, compile_body
+from actorflow.runtime.event_loop import run as run_loop
 
 
 @pytest.fixture
@@ -17,12 +17,12 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources of the routines that sessions write."""
     sources: list[str] = []
 
-    def listen(*args: Any) -> Compiled:
-        found = compiled(*args)
+    def listen(*args: Any) -> CompiledBody:
+        found = compile_body(*args)
         sources.append(found.source)
         return found
 
-    monkeypatch.setattr("actorflow.actors.partition.compiled", listen)
+    monkeypatch.setattr("actorflow.dataflow.engine.partition.compile_body", listen)
     return sources
 
 

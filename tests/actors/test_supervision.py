@@ -12,15 +12,15 @@ from actorflow.actors.supervision import (
     Children,
     Directive,
     Escalate,
-    Kind,
     Restart,
     Resume,
+    Scope,
     Stop,
     Strategy,
 )
 
 NAMES = ("a", "b", "c", "d")
-kinds = st.sampled_from(Kind)
+kinds = st.sampled_from(Scope)
 directives = st.sampled_from(Directive)
 chances = st.floats(0, 1, exclude_max=True)
 failures = st.lists(st.tuples(st.sampled_from(NAMES), directives, st.floats(0, 4), chances), max_size=40)
@@ -35,7 +35,7 @@ def children() -> Children:
 
 @given(kind=kinds, failures=failures, max_restarts=st.integers(0, 4), window_s=st.floats(0.5, 5))
 def test_no_window_ever_holds_more_restarts_than_allowed(
-    kind: Kind, failures: list[tuple[str, Directive, float, float]], max_restarts: int, window_s: float
+    kind: Scope, failures: list[tuple[str, Directive, float, float]], max_restarts: int, window_s: float
 ) -> None:
     strategy = Strategy(kind, max_restarts=max_restarts, window_s=window_s)
     state, now = children(), 0.0
@@ -69,14 +69,14 @@ def test_a_restart_is_refused_only_when_the_window_is_full(
 
 @given(kind=kinds, name=st.sampled_from(NAMES), directive=directives, chance=chances)
 def test_the_kind_says_whom_a_failure_concerns(
-    kind: Kind, name: str, directive: Directive, chance: float
+    kind: Scope, name: str, directive: Directive, chance: float
 ) -> None:
     _, effect = supervision.failed(children(), Strategy(kind), name, directive, now=0.0, chance=chance)
 
     concerned = {
-        Kind.ONE_FOR_ONE: (name,),
-        Kind.ALL_FOR_ONE: NAMES,
-        Kind.REST_FOR_ONE: NAMES[NAMES.index(name) :],
+        Scope.ONE_FOR_ONE: (name,),
+        Scope.ALL_FOR_ONE: NAMES,
+        Scope.REST_FOR_ONE: NAMES[NAMES.index(name) :],
     }[kind]
     match effect:
         case Restart(names, _):
@@ -146,7 +146,7 @@ def test_those_that_left_are_not_concerned(name: str) -> None:
     state = supervision.left(children(), name)
 
     _, effect = supervision.failed(
-        state, Strategy(Kind.ALL_FOR_ONE), state.names[0], Directive.RESTART, now=0.0, chance=0.5
+        state, Strategy(Scope.ALL_FOR_ONE), state.names[0], Directive.RESTART, now=0.0, chance=0.5
     )
 
     assert isinstance(effect, Restart)

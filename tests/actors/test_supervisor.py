@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.supervision import Backoff, Directive, Kind, Strategy
+from actorflow.actors.supervision import Backoff, Directive, Scope, Strategy
 from actorflow.errors import ActorDied, ActorError, HandlerError
-from actorflow.messages import Terminated
+from actorflow.runtime.messages import Terminated
 from tests.actors.playing import Recorder, pause, play
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def test_a_restart_builds_a_new_actor_and_keeps_ref_and_mailbox() -> None:
 @pytest.mark.parametrize("worker", [Worker, SuspendingWorker])
 @pytest.mark.parametrize(
     ("kind", "concerned"),
-    [(Kind.ONE_FOR_ONE, "b"), (Kind.ALL_FOR_ONE, "abc"), (Kind.REST_FOR_ONE, "bc")],
+    [(Scope.ONE_FOR_ONE, "b"), (Scope.ALL_FOR_ONE, "abc"), (Scope.REST_FOR_ONE, "bc")],
 )
-def test_the_kind_says_who_restarts_and_in_which_order(kind: Kind, concerned: str, worker: Any) -> None:
+def test_the_kind_says_who_restarts_and_in_which_order(kind: Scope, concerned: str, worker: Any) -> None:
     log: list[str] = []
 
     async def body(system: ActorSystem) -> None:
@@ -99,7 +99,7 @@ def test_a_suspended_sibling_is_cancelled_and_its_asker_told() -> None:
     log: list[str] = []
 
     async def body(system: ActorSystem) -> None:
-        refs = group(system, log, Strategy(Kind.ALL_FOR_ONE, backoff=QUICK), kind=SuspendingWorker)
+        refs = group(system, log, Strategy(Scope.ALL_FOR_ONE, backoff=QUICK), kind=SuspendingWorker)
         await pause(0.1)
         refs[1].signal(ValueError("boom"))
         await pause(0.3)
@@ -267,7 +267,7 @@ def test_a_factory_that_fails_at_a_restart_counts_too() -> None:
 
 def test_stopping_while_a_restart_waits_ends_the_wait() -> None:
     async def body(system: ActorSystem) -> None:
-        refs = group(system, [], Strategy(Kind.ALL_FOR_ONE, backoff=QUICK))
+        refs = group(system, [], Strategy(Scope.ALL_FOR_ONE, backoff=QUICK))
         await refs[0].tell(ValueError("boom"))
         await pause(0.5)
         await system.stop(refs[1])
@@ -295,7 +295,7 @@ def test_a_second_failure_while_others_of_the_round_end_joins_the_rounds() -> No
             await pause(2)
 
     async def body(system: ActorSystem) -> None:
-        supervisor = system.supervisor(Strategy(Kind.REST_FOR_ONE, backoff=QUICK), name="group")
+        supervisor = system.supervisor(Strategy(Scope.REST_FOR_ONE, backoff=QUICK), name="group")
         a = supervisor.spawn(Worker, "a", log, name="a")
         b = supervisor.spawn(Grumpy, "b", log, name="b")
         assert await b.ask("one") == 1
@@ -355,8 +355,8 @@ class Enough(BaseException):
     """Ends a program, as KeyboardInterrupt does, but not that of the tests."""
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_factory_that_ends_the_program_at_a_restart_leaves_nobody_waiting(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(Scope))
+def test_a_factory_that_ends_the_program_at_a_restart_leaves_nobody_waiting(kind: Scope) -> None:
     reports: list[Any] = []
     built = 0
 

@@ -14,8 +14,8 @@ import pytest
 from actorflow.actors.actor import Actor
 from actorflow.actors.supervision import Strategy
 from actorflow.actors.system import ActorSystem
-from actorflow.clock import SystemClock
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
+from actorflow.runtime.clock import SystemClock
 from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play, run_on
 from tests.busy import HANG_S
 

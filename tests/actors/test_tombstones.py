@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.actors.tombstones import REASON, Tombstone, Tombstones, absent, because, ended
+from actorflow.actors.tombstones import REASON, Tombstone, Tombstones, absent, because, ending_error
 from actorflow.errors import HandlerError
 
 deaths = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=40)
@@ -64,12 +64,12 @@ def test_what_the_handler_raised_is_told_by_type_and_text() -> None:
     stone = Tombstones().add("a", 3.0, error, incarnation=2)
 
     assert (stone.error, stone.incarnation) == ("KeyError", 2)
-    assert stone.told(5.0) == (
+    assert stone.describe(5.0) == (
         "died in incarnation 2 2 s ago: handler of 'a' raised KeyError: 1 while handling int"
     )
-    assert "(2 s ago)" in str(stone.asked("a", "int", 5.0))
-    assert Tombstones().add("b", 3.0, None).told(3.5) == "was stopped 0.5 s ago"
-    assert Tombstones().add("b", 3.0, None).watched(3.5) is None
+    assert "(2 s ago)" in str(stone.ask_error("a", "int", 5.0))
+    assert Tombstones().add("b", 3.0, None).describe(3.5) == "was stopped 0.5 s ago"
+    assert Tombstones().add("b", 3.0, None).watch_error(3.5) is None
 
 
 def test_a_long_reason_is_cut_and_says_so() -> None:
@@ -117,7 +117,12 @@ def test_who_is_not_there_died_or_is_not_known() -> None:
 def test_why_an_actor_ends_is_told_to_those_that_wait() -> None:
     why = ValueError("why")
 
-    assert str(ended("queue 'q'", "it could answer", None)) == "queue 'q' was stopped before it could answer"
-    assert str(ended("queue 'q'", "it could answer", why)) == "queue 'q' died before it could answer: why"
-    assert ended("queue 'q'", "it could answer", why).__cause__ is why
+    assert (
+        str(ending_error("queue 'q'", "it could answer", None))
+        == "queue 'q' was stopped before it could answer"
+    )
+    assert (
+        str(ending_error("queue 'q'", "it could answer", why)) == "queue 'q' died before it could answer: why"
+    )
+    assert ending_error("queue 'q'", "it could answer", why).__cause__ is why
     assert (because(None), because(why)) == ("", ": why")

@@ -90,7 +90,7 @@ def test_verdict_lends_room_where_least_is_lent_and_never_beyond_the_overdraft(
     if found is None:
         return
 
-    decision = waits.verdict(found, overdraft)
+    decision = waits.judge_wait(found, overdraft)
 
     rooms = [edge for edge in found if not edge.asks]
     left = [overdrafts[edge.awaited] for edge in rooms]
@@ -111,7 +111,7 @@ def test_opening_every_ring_as_it_closes_leaves_none(graph: list[Edge]) -> None:
     for new in graph:
         standing.append(new)
         while (found := waits.ring(new, blockers_of(standing))) is not None:
-            decision = waits.verdict(found, lambda _node: 1)
+            decision = waits.judge_wait(found, lambda _node: 1)
             opened = decision.edge if isinstance(decision, waits.Relieve) else new
             standing.remove(opened)
             if opened is new:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import benchmarks
-from actorflow.loop import run
+from actorflow.runtime.event_loop import run
 from benchmarks import codec, control_flow, lm, registry, sync_step, transport
 from benchmarks.__main__ import compete, main
 from benchmarks.harness import Size

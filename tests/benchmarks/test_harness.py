@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.sim.collector import anybody_froze
+from actorflow.sim.engine.collector import anybody_froze
 from benchmarks.harness import QUICK, Better, Contest, Peer, Round, Row, Sample, Size, Unit, absent, measure
 
 

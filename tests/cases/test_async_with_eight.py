@@ -12,7 +12,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.coord.policy import Rate, View
+from actorflow.coord.rules.policy import Rate, View
 from actorflow.errors import NoBetter
 
 pytestmark = [pytest.mark.sim, pytest.mark.slow]

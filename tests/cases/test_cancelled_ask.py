@@ -13,12 +13,12 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorError, ActorflowError, DeadlinePassed
-from actorflow.spec import spec
+from actorflow.values.spec import spec
 from tests.actors.playing import play
 from tests.actors.posts import between
 
 if TYPE_CHECKING:
-    from actorflow.actors.post import Post
+    from actorflow.actors.remote.hub import RemoteHub
     from tests.actors.channels import End
 
 LONG_S = 1.5
@@ -393,7 +393,7 @@ def test_the_rest_of_a_deadline_is_that_of_a_handler_that_has_not_ended() -> Non
 
 @pytest.mark.parametrize("how", ["late", "cancelled", "lost"])
 def test_the_handler_of_another_process_ends(how: str) -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         _, actor = spawn(there.system, name="fetch")
         ref = here.ref("there/fetch")
         if how == "late":
@@ -415,7 +415,7 @@ def test_the_handler_of_another_process_ends(how: str) -> None:
 
 
 def test_a_chain_over_two_processes_and_back() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         _, actor = spawn(here.system, name="fetch")
         there.system.spawn(Front, there.ref("here/fetch"), name="front")
         chain = here.system.spawn(Front, here.ref("there/front"))

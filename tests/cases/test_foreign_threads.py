@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import actorflow as af
-from actorflow.actors.post import Post
-from actorflow.transport import loopback
-from actorflow.transport.channel import Envelope
+from actorflow.actors.remote.hub import RemoteHub
+from actorflow.transport.links import loopback
+from actorflow.transport.rules.channel import Envelope
 
 Calls = Mapping[str, Callable[[], Any]]
 
@@ -76,7 +76,7 @@ def test_calls_from_another_thread_are_refused_each_time() -> None:
 
     async def main() -> None:
         async with af.ActorSystem(name="a") as sa, af.ActorSystem(name="b") as sb:
-            pa, pb = Post(sa, "a"), Post(sb, "b")
+            pa, pb = RemoteHub(sa, "a"), RemoteHub(sb, "b")
             channels = loopback.pair("a", "b")
             for post, channel in zip((pa, pb), channels, strict=True):
                 channel.connect(post)
@@ -197,7 +197,7 @@ def test_a_step_is_not_run_by_another_thread() -> None:
         queue = af.FIFOQueue(4, "float32", (), name="queue")
 
     async def main() -> None:
-        async with af.Session(graph) as session, af.Feeder(session) as feeder:
+        async with af.Session(graph) as session, af.QueueRunner(session) as feeder:
             call = session.make_callable(add)
             calls: Calls = {
                 "run": lambda: asyncio.run(session.run(add)),

@@ -13,9 +13,9 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors.post import Post
+from actorflow.actors.remote.hub import RemoteHub
 from actorflow.errors import ActorDied, DeadlinePassed, HandlerError
-from actorflow.transport import loopback
+from actorflow.transport.links import loopback
 
 LATE_S = 0.001
 ROUNDS = 5
@@ -209,7 +209,7 @@ def test_an_ask_of_an_actor_asked_by_an_actor() -> None:
 def test_an_ask_of_an_actor_of_another_process(how: str, framed: bool) -> None:
     async def main() -> None:
         async with af.ActorSystem(name="a") as sa, af.ActorSystem(name="b") as sb:
-            posts = Post(sa, "a"), Post(sb, "b")
+            posts = RemoteHub(sa, "a"), RemoteHub(sb, "b")
             for post, channel in zip(posts, loopback.pair("a", "b", framed=framed), strict=True):
                 channel.connect(post)
                 post.attach(channel)

@@ -16,10 +16,10 @@ import pytest
 
 import actorflow as af
 from actorflow.cluster.connected import ConnectedCluster
-from actorflow.cluster.neighbours import Patience
-from actorflow.cluster.over import read
-from actorflow.cluster.sockets import bind_of, chief_at, opened
-from actorflow.cluster.station import Station
+from actorflow.cluster.process.completion_note import read
+from actorflow.cluster.process.discovery_client import ChiefTimeouts
+from actorflow.cluster.process_runtime import ProcessRuntime
+from actorflow.cluster.sockets import bind_of, chief_at, open_sockets
 from actorflow.errors import CoordinatorLost, JobOver
 from actorflow.launch.task import Task
 from tests.busy import HANG_S
@@ -145,13 +145,13 @@ def test_a_job_that_was_stopped_is_not_complete(job: Job) -> None:
 # -------------------------------------------------------------------------------- in one process
 
 
-def station(task: Task, patience: Patience) -> Station:
+def station(task: Task, patience: ChiefTimeouts) -> ProcessRuntime:
     names = ("chief", "ps0", *(f"worker{k}" for k in range(task.workers)))
-    ways, at = opened(bind_of(task), None), chief_at(task.coordinator, None)
-    return Station(task.name, 1, build(0), names, ways, chief=at, threads=0, patience=patience)
+    ways, at = open_sockets(bind_of(task), None), chief_at(task.coordinator, None)
+    return ProcessRuntime(task.name, 1, build(0), names, ways, chief=at, threads=0, patience=patience)
 
 
-async def ended(address: str, patience: Patience, index: int = 1) -> Any:
+async def ended(address: str, patience: ChiefTimeouts, index: int = 1) -> Any:
     """Starts a worker, and returns why it ends."""
     late = await station(Task("worker", index, 1, 2, address), patience).open()
     try:
@@ -171,14 +171,16 @@ def free_address() -> str:
 def test_over_tcp_a_chief_that_is_still_there_says_it() -> None:
     async def main() -> None:
         address = free_address()
-        there = [await station(Task(job, 0, 1, 2, address), Patience()).open() for job in ("ps", "worker")]
+        there = [
+            await station(Task(job, 0, 1, 2, address), ChiefTimeouts()).open() for job in ("ps", "worker")
+        ]
         cluster = ConnectedCluster(build(0), address, ps=1, workers=2, least=1, threads=0, ready_s=3600.0)
         cluster.linger_s = 3600.0
         await cluster.__aenter__()
         closing = asyncio.ensure_future(cluster.__aexit__(None, None, None))
         reasons = [await one.ended for one in there]
         assert reasons == [None, None]
-        reason = await ended(address, Patience(ready_s=3600.0))
+        reason = await ended(address, ChiefTimeouts(ready_s=3600.0))
         assert isinstance(reason, JobOver)
         await closing  # all have heard it: it stays no longer
         for one in there:
@@ -188,7 +190,7 @@ def test_over_tcp_a_chief_that_is_still_there_says_it() -> None:
 
 
 def test_over_tcp_where_nobody_is_the_error_says_that_the_job_may_be_over() -> None:
-    reason = af.run(ended(free_address(), Patience(ready_s=0.2)))
+    reason = af.run(ended(free_address(), ChiefTimeouts(ready_s=0.2)))
     assert isinstance(reason, CoordinatorLost)
     assert "the job may be over" in str(reason)
 
@@ -196,7 +198,9 @@ def test_over_tcp_where_nobody_is_the_error_says_that_the_job_may_be_over() -> N
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_chief_in_a_program_of_ones_own_leaves_a_note_where_its_block_ends_well(fails: bool) -> None:
     async def main(address: str) -> None:
-        there = [await station(Task(job, 0, 1, 1, address), Patience()).open() for job in ("ps", "worker")]
+        there = [
+            await station(Task(job, 0, 1, 1, address), ChiefTimeouts()).open() for job in ("ps", "worker")
+        ]
         with suppress(ZeroDivisionError):
             async with ConnectedCluster(build(0), address, ps=1, workers=1, threads=0, ready_s=3600.0):
                 if fails:
@@ -206,7 +210,7 @@ def test_a_chief_in_a_program_of_ones_own_leaves_a_note_where_its_block_ends_wel
             await one.close()
         assert (read(address) is None) == fails
         if not fails:
-            patience = Patience(ready_s=3600.0, over_s=0.05)
+            patience = ChiefTimeouts(ready_s=3600.0, over_s=0.05)
             assert isinstance(await ended(address, patience, index=0), JobOver)
 
     with short_folder() as folder:

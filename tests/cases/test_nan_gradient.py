@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.coord.policy import Backup, Policy
+from actorflow.coord.rules.policy import Backup, Policy
 from actorflow.errors import NumericError
-from actorflow.trainer import train
+from actorflow.training.trainer import train
 
 POLICIES: list[Policy] = [
     af.Sync(),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import rows
-from actorflow.arrays import as_dtype, limits
+from actorflow.values import sparse as rows
+from actorflow.values.arrays import as_dtype, limits
 from tests.kernels.test_halves import HALVES
 
 MANY = {"bfloat16": 600, "float16": 3000}
@@ -174,7 +174,7 @@ def test_gradients_of_many_workers_are_added_in_float32(dtype: str, sparse: bool
     at = np.arange(2)
     grads: list[Any] = [(at, v) for v in values] if sparse else list(values)
 
-    found = rows.folded(grads)
+    found = rows.sum_gradients(grads)
 
     mean = found[1] if sparse else found
     assert mean.dtype == half

@@ -17,7 +17,7 @@ from tests.actors.playing import LOOPS, play
 from tests.actors.posts import between
 
 if TYPE_CHECKING:
-    from actorflow.actors.post import Post
+    from actorflow.actors.remote.hub import RemoteHub
     from actorflow.actors.system import ActorSystem
     from tests.actors.channels import End
 
@@ -194,7 +194,7 @@ def test_an_actor_asks_many_and_a_ring_is_told_of_that_one_alone() -> None:
 
 
 def test_in_another_process_one_of_three_is_dead() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         await mesh_of_three(there.system)
         mesh = [here.ref(f"there/m{k}") for k in (0, 1, 2)]
         local = here.system.spawn(M, name="local")
@@ -218,7 +218,7 @@ def test_in_another_process_one_of_three_is_dead() -> None:
 
 
 def test_actors_of_a_process_that_is_lost_have_nothing() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(M, name="m0")
         far, near = here.ref("there/m0"), here.system.spawn(M, name="near")
         there.detach("here")
@@ -232,7 +232,7 @@ def test_actors_of_a_process_that_is_lost_have_nothing() -> None:
 
 
 def test_what_cannot_travel_reaches_those_of_this_process() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         there.system.spawn(M, name="m0")
         far, near = here.ref("there/m0"), here.system.spawn(M, name="near")
 

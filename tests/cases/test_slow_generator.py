@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.coord.settings import RunSettings
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import Stalled
 
 BATCHES = 6
@@ -188,7 +188,7 @@ def test_plain_code_that_stands_still_ends_in_stalled_that_names_it(
     stands = Stands()
 
     async def main() -> None:
-        settings = RunSettings(stuck_s=2.0, beat_s=0.05, missed=100)
+        settings = RunSettings(stuck_s=2.0, heartbeat_s=0.05, missed=100)
         async with af.Cluster.in_process(program(partial(read, stands)), ps=1, workers=1) as cluster:
             with pytest.raises(Stalled, match=told):
                 async for _ in af.Trainer(cluster, af.Sync(), settings=settings).run():

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import dump_on_signal, sim
+from actorflow import sim
 from actorflow.errors import Deadlock
-from actorflow.trainer import train
+from actorflow.runtime import dump_on_signal
+from actorflow.training.trainer import train
 
 PATIENCE_S = 30.0
 GIVES = 2
@@ -64,7 +65,7 @@ class Reader:
                 while not re.search(told, str(self.session.dump()), re.MULTILINE):  # noqa: ASYNC110  who reads goes on
                     await asyncio.sleep(0)
             assert any(re.search(told, entry.what) for entry in self.session.dump().inputs)
-            assert re.search(told, dump_on_signal.report(), re.MULTILINE)
+            assert re.search(told, dump_on_signal.describe_all(), re.MULTILINE)
             reading.cancel()
             await asyncio.wait([reading])
 
@@ -90,7 +91,7 @@ async def by_a_feeder(reader: Reader, given: Input) -> None:
         async for feeds in given.batches():
             yield feeds["x"]
 
-    async with af.Feeder(reader.session) as feeder:
+    async with af.QueueRunner(reader.session) as feeder:
         feeder.feed(reader.queue, elements())
         while True:
             await reader.session.run(reader.take)

@@ -11,7 +11,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.coord.policy import Backup, Policy
+from actorflow.coord.rules.policy import Backup, Policy
 from actorflow.errors import NumericError
 
 BATCHES = 12

@@ -179,7 +179,7 @@ class SpreadNest(Nest):
     async def together(self, count: int, max_steps: int) -> list[float]:
         loss = program_of(self)
         async with OneLoop(loss, ("ps0",), ("worker0",)) as cluster:
-            spread = cluster.opened()
+            spread = cluster.open_session_of()
             spread.max_steps = max_steps
             self.session = cluster  # type: ignore[assignment]
             runs = (self.run(self.outer, float(k)) for k in range(count))
@@ -528,7 +528,7 @@ def test_a_runner_that_waits_for_the_place_of_who_takes_what_it_fills() -> None:
         async with af.Session(nest.graph, max_steps=1, starvation_s=5.0) as nest.session:
             taken = asyncio.ensure_future(nest.session.run(nest.take))
             await asyncio.sleep(0.1)
-            async with af.Feeder(nest.session) as feeder:
+            async with af.QueueRunner(nest.session) as feeder:
                 feeder.run(nest.put)
                 return await taken
 
@@ -539,7 +539,7 @@ def test_a_runner_that_waits_for_the_place_of_who_takes_what_it_fills() -> None:
 
 async def by_a_runner(nest: Any) -> Any:
     """Code of a step that opens a feeder, and takes what it puts in."""
-    async with af.Feeder(nest.session) as feeder:
+    async with af.QueueRunner(nest.session) as feeder:
         feeder.run(nest.put)
         await asyncio.sleep(1)
         return await nest.session.run(nest.take)
@@ -603,7 +603,7 @@ def test_what_feeds_a_queue_from_what_only_that_queue_would_fill() -> None:
 
         async with (
             af.Session(nest.graph, starvation_s=5.0) as nest.session,
-            af.Feeder(nest.session) as feeder,
+            af.QueueRunner(nest.session) as feeder,
         ):
             feeder.feed(nest.queue, elements())
             return await nest.session.run(around)
@@ -621,7 +621,7 @@ def test_what_feeds_a_queue_slowly_is_waited_for() -> None:
 
         async with (
             af.Session(nest.graph, max_steps=1, starvation_s=5.0) as nest.session,
-            af.Feeder(nest.session) as feeder,
+            af.QueueRunner(nest.session) as feeder,
         ):
             feeder.feed(nest.queue, elements())
             taken = asyncio.ensure_future(nest.session.run(nest.take))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import actorflow as af
-from actorflow.actors.supervision import Backoff, Directive, Kind, Strategy
+from actorflow.actors.supervision import Backoff, Directive, Scope, Strategy
 from tests.actors.playing import play
 from tests.actors.posts import between
 
 if TYPE_CHECKING:
-    from actorflow.actors.post import Post
+    from actorflow.actors.remote.hub import RemoteHub
     from actorflow.actors.system import ActorSystem
     from tests.actors.channels import End
 
@@ -174,7 +174,7 @@ def test_all_for_one_ends_the_timers_of_those_that_restart_along() -> None:
     async def body(system: ActorSystem) -> None:
         beats: list[int] = []
         together = Strategy(
-            Kind.ALL_FOR_ONE, otherwise=Directive.RESTART, backoff=Backoff(first_s=0.0), max_restarts=99
+            Scope.ALL_FOR_ONE, otherwise=Directive.RESTART, backoff=Backoff(first_s=0.0), max_restarts=99
         )
         group = system.supervisor(together)
         group.spawn(Heart, beats)
@@ -208,7 +208,7 @@ def test_an_actor_that_stopped_leaves_no_dead_letter_of_a_timer() -> None:
 
 
 def test_a_remote_ref_restarts_no_timer_either() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         beats: list[int] = []
         there.system.supervisor(AGAIN).spawn(Heart, beats, name="heart")
         heart = here.ref("there/heart")
@@ -230,7 +230,7 @@ def test_what_is_pushed_later_enters_no_ring_when_its_turn_is_void_by_then() -> 
             error: BaseException | None = None
 
         class Loop:
-            lane = "loop"
+            strand = "loop"
             fired = 0
 
             def fire(self, _turn: Any) -> None:

@@ -17,7 +17,7 @@ from tests.actors.playing import LOOPS, play
 from tests.actors.posts import between
 
 if TYPE_CHECKING:
-    from actorflow.actors.post import Post
+    from actorflow.actors.remote.hub import RemoteHub
     from actorflow.actors.system import ActorSystem
     from tests.actors.channels import End
 
@@ -124,7 +124,7 @@ def test_who_was_restarted_until_its_supervisor_gave_up_tells_its_last_life() ->
 
 
 def test_another_process_hears_who_died_when_and_why() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         bad = there.system.spawn(Bad, name="bad")
         bad.watch(there.system.spawn(Watch, [], name="watch"))
         ref = here.ref("there/bad")
@@ -149,7 +149,7 @@ def test_another_process_hears_who_died_when_and_why() -> None:
 
 
 def test_another_process_hears_that_an_actor_was_asked_to_stop() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         await there.system.stop(there.system.spawn(Bad, name="bad"))
         ref, seen = here.ref("there/bad"), list[Any]()
         ref.watch(here.system.spawn(Watch, seen))
@@ -163,7 +163,7 @@ def test_another_process_hears_that_an_actor_was_asked_to_stop() -> None:
 
 
 def test_a_process_that_was_lost_is_in_the_report_with_when_and_why() -> None:
-    async def body(here: Post, there: Post, _channel: End) -> None:
+    async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         ref = here.ref("there/bad")
         there.detach("here")
         await asyncio.sleep(3.0)

@@ -18,7 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ACTORFLOW_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.delenv("ACTORFLOW_DATA", raising=False)
-    monkeypatch.setattr("actorflow.datasets.places._R_LIBRARIES", ())
+    monkeypatch.setattr("actorflow.datasets.folders._R_LIBRARIES", ())
     return tmp_path / "cache" / "datasets"
 
 

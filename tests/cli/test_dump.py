@@ -19,38 +19,38 @@ import pytest
 import actorflow as af
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
 from actorflow.actors.tombstones import Tombstones
-from actorflow.cli import dump, main, running
-from actorflow.cluster.local import LocalCluster
-from actorflow.cluster.monitor import socket_name, sockets
-from actorflow.cluster.report import (
+from actorflow.cli import dump, main, running_cluster
+from actorflow.cluster.inspect.monitor import socket_name, sockets
+from actorflow.cluster.inspect.reports import (
     LinkEntry,
     LoopEntry,
-    Report,
+    MemberEntry,
+    ProcessReport,
     RunEntry,
-    SeatEntry,
     ShardEntry,
     Totals,
     WorkerEntry,
 )
+from actorflow.cluster.local import LocalCluster
 from actorflow.errors import PeerLost, PeerRefused
 from actorflow.launch.rundir import RunDirectory
-from actorflow.transport.codec import encode, join
+from actorflow.transport.codec.message_codec import encode, join
 from tests.cluster.children import build
 
 GOES = LoopEntry(True, 0.0002, 0.001, 0)
 HELD = LoopEntry(False, 3.25, 3.25, 4, "worker", ("kernels/conv.py:12 in conv2d: blas(x)",))
 SEATS = (
-    SeatEntry("worker0", 0, 1, "alive", 0.2, 12, 1.5, False, ""),
-    SeatEntry("worker1", 1, 2, "alive", 0.1, 0, 0.0, True, ""),
+    MemberEntry("worker0", 0, 1, "alive", 0.2, 12, 1.5, False, ""),
+    MemberEntry("worker1", 1, 2, "alive", 0.1, 0, 0.0, True, ""),
 )
 RUN = RunEntry("coordinator1", 1, 7, "sync", "idle", (), "sync waits; worker0 has permit 12", 1.0, SEATS)
 
 
-def report(name: str, **more: Any) -> Report:
+def report(name: str, **more: Any) -> ProcessReport:
     peers = tuple(
         PeerEntry(other, True, 0, 0, 0, 0) for other in ("chief", "ps0", "worker0") if other != name
     )
-    made = Report(name, 3, 100, 12.25, 50.0, GOES, Totals(mailbox=2, mailbox_limit=1024), peers=peers)
+    made = ProcessReport(name, 3, 100, 12.25, 50.0, GOES, Totals(mailbox=2, mailbox_limit=1024), peers=peers)
     return replace(made, **more)
 
 
@@ -75,7 +75,7 @@ REPORTS = {
 }
 
 
-def asking(reports: Mapping[str, Report]) -> Any:
+def asking(reports: Mapping[str, ProcessReport]) -> Any:
     """Answers as processes at ipc sockets of these names would; others are silent."""
 
     def ask(address: str, payload: bytes, timeout_s: float, keys: Path | None) -> bytes:
@@ -277,7 +277,7 @@ def test_it_lists_the_clusters_with_what_they_run_and_for_how_long(
     ],
 )  # fmt: skip
 def test_an_age_has_its_two_largest_units(seconds: float, said: str) -> None:
-    assert running.duration(seconds) == said
+    assert running_cluster.duration(seconds) == said
 
 
 @pytest.mark.parametrize(

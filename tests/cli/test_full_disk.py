@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from actorflow import disk
 from actorflow.cli import command
 from actorflow.cli.worker import write
 from actorflow.cluster.entry import code_of
-from actorflow.disk import Lossy, is_full, no_room
 from actorflow.errors import ConfigError, DiskFull, ProgramError
 from actorflow.launch.exits import Exit, worth_restart
-from actorflow.program_file import ProgramFile
-from actorflow.transport.failures import chain, raised
-from actorflow.users_code import users_code
+from actorflow.runtime import disk
+from actorflow.runtime.disk import LossyStream, is_full, no_room
+from actorflow.runtime.user_code import blame_user_code
+from actorflow.training.program_file import ProgramFile
+from actorflow.transport.codec.failures import chain, rebuild_error
 from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
@@ -68,11 +68,11 @@ def test_code_of_a_user_that_finds_no_room_is_not_wrong_also_after_a_journey() -
         pytest.raises(
             DiskFull, match="batches must have room for what it writes, got OSError: .*No space"
         ) as told,
-        users_code("batches"),
+        blame_user_code("batches"),
     ):
         raise full()
     assert not isinstance(told.value, ProgramError | ConfigError)
-    there = raised(chain(told.value))
+    there = rebuild_error(chain(told.value))
     assert is_full(there)
     assert code_of(there) == Exit.FAILED
     assert worth_restart(code_of(there))
@@ -127,12 +127,12 @@ def test_a_stream_on_a_full_disk_loses_what_finds_no_room_and_counts_it(
     with FULL.open("w") as file:
         monkeypatch.setattr(sys, "stdout", file)
         disk.outlive("stdout")
-        assert disk.lost("stdout") is None
+        assert disk.loss_of("stdout") is None
         sys.stdout.write("to nowhere\n")
         sys.stdout.flush()
         sys.stdout.write("and again\n")
         sys.stdout.flush()
-        loss = disk.lost("stdout")
+        loss = disk.loss_of("stdout")
     assert loss is not None
     assert (loss.lost_bytes, loss.reason) == (21, "No space left on device")
 
@@ -143,7 +143,7 @@ def test_a_stream_that_has_room_gets_all_of_it(tmp_path: Path, monkeypatch: pyte
         disk.outlive("stdout")
         sys.stdout.write("häuser\n")
         sys.stdout.flush()
-        assert disk.lost("stdout") is None
+        assert disk.loss_of("stdout") is None
     assert (tmp_path / "out").read_text(encoding="utf-8") == "häuser\n"
 
 
@@ -151,7 +151,7 @@ def test_a_stream_whose_reader_is_gone_says_so() -> None:
     read, out = os.pipe()
     os.close(read)
     with open(out, "w") as stream, pytest.raises(BrokenPipeError):
-        Lossy(stream).write(b"x")
+        LossyStream(stream).write(b"x")
 
 
 def test_a_stream_of_a_test_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_stream_of_a_test_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdout", stream)
     disk.outlive("stdout")
     assert sys.stdout is stream
-    assert disk.lost("stdout") is None
+    assert disk.loss_of("stdout") is None
     assert str(no_room("build(0)", full())).startswith("build(0) must have room")
 
 

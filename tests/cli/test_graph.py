@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 import actorflow as af
-from actorflow.cli import dot, main
+from actorflow.cli import main
+from actorflow.cli.display import dot
 from actorflow.cli.graph import describe
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.resource import QueueDef, VariableDef
-from actorflow.spec import spec
+from actorflow.values.spec import spec
 from tests.busy import HANG_S
 
 
 def add(
     graph: Graph, op: str, name: str, *inputs: Node, controls: tuple[NodeId, ...] = (), device: str = ""
 ) -> Node:
-    with graph.scoped(graph.scope.__class__(device=device)):
+    with graph.use_scope(graph.scope.__class__(device=device)):
         return graph.add(
             op,
             name=name,
@@ -105,7 +106,7 @@ def test_every_kind_of_state_is_told_in_the_table_and_in_the_drawing() -> None:
     assert lines[0].startswith(
         "1 node, 0 variables, 0 queues, 1 barrier, 1 accumulator, 1 sparse accumulator, 1 "
     )
-    told = [r.told for r in graph.resources.values()]
+    told = [r.description for r in graph.resources.values()]
     assert told == [
         "barrier of [(2,) float32, () bytes], at most 4",
         "sum of (2,) float32",

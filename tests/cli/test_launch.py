@@ -22,7 +22,7 @@ from actorflow.cluster.sockets import inherited_keyring
 from actorflow.errors import ConfigError
 from actorflow.launch.inherited import NO_KEYS
 from actorflow.launch.rundir import running
-from actorflow.transport.security import parse
+from actorflow.transport.rules.security import parse
 from tests.busy import HANG_S
 from tests.cluster.children import alive, own_runs
 
@@ -279,7 +279,7 @@ def test_a_launcher_imports_neither_its_program_nor_what_trains() -> None:
     there = subprocess.run(
         [sys.executable, "-c", said], capture_output=True, text=True, timeout=HANG_S
     ).stdout
-    assert "'actorflow.launch.supervisor'" in there
+    assert "'actorflow.launch.process_supervisor'" in there
     for heavy in ("session", "kernels", "ops", "actors", "cluster.trainer", "program_file"):
         assert f"'actorflow.{heavy}'" not in there, heavy
 

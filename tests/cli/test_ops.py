@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from actorflow.arrays import NAMES
-from actorflow.cli import main, names, optable
+from actorflow.cli import main, names
+from actorflow.cli.display import optable
 from actorflow.cli.ops import markdown
 from actorflow.graph import opdef
+from actorflow.values.arrays import NAMES
 from tests.accepting import accepted
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optable, "accepted", accepted)
+    monkeypatch.setattr(optable, "find_accepted", accepted)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -61,7 +62,10 @@ def test_one_op_is_explained_by_its_docstring_and_its_facts(capsys: pytest.Captu
     out = printed(capsys, "concat")
 
     assert out.startswith("af.concat(values, axis)\n\nThe values one after the other along `axis`.\n")
-    assert "\ngradient  yes\ndevices   numpy, CuPy\neffect    pure\nmodule    actorflow.ops.array\n" in out
+    assert (
+        "\ngradient  yes\ndevices   numpy, CuPy\neffect    pure\nmodule    actorflow.ops.array.slicing\n"
+        in out
+    )
 
 
 def test_a_verb_that_is_made_of_ops_is_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +110,7 @@ def test_everything_that_users_call_is_explained(
 
 
 def test_all_that_is_documented_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in names.documented().keys() - opdef.table().keys():  # ops are rows of the table as well
+    for name in names.find_documented().keys() - opdef.table().keys():  # ops are rows of the table as well
         assert printed(capsys, name).startswith("af.")
 
 
@@ -130,7 +134,7 @@ def test_verbs_made_of_other_ops_are_listed(capsys: pytest.CaptureFixture[str]) 
     listed = {line.split()[0] for line in printed(capsys).splitlines() if line}
 
     assert listed >= {"jvp", "hessian_vector_product", "minimize", "gradients", "median", "gather"}
-    assert "gather" not in optable.composed()
+    assert "gather" not in optable.find_composed()
 
 
 @pytest.mark.parametrize(

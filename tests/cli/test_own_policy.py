@@ -9,7 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow.cli.arguments import policy
-from actorflow.cli.own_policy import OwnPolicy, made
+from actorflow.cli.own_policy import OwnPolicy, make_policy
 from actorflow.errors import ConfigError
 
 FILE = """
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "right"), [("make", af.StaleSync(2)), ("ready", af.Async())])
 def test_a_function_or_an_instance_gives_the_policy(file: Path, name: str, right: af.Policy) -> None:
-    assert made(policy(f"{file}:{name}")) == right
+    assert make_policy(policy(f"{file}:{name}")) == right
 
 
 def test_its_text_names_it_again(file: Path) -> None:
@@ -50,7 +50,7 @@ def test_texts_of_policies_mean_what_they_did(text: str) -> None:
 )
 def test_what_makes_no_policy_is_named(file: Path, name: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        made(policy(f"{file}:{name}"))
+        make_policy(policy(f"{file}:{name}"))
 
 
 def test_a_file_that_is_not_there_is_refused_on_the_command_line() -> None:

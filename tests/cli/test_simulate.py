@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from actorflow.cli import figures, main, plot
+from actorflow.cli import main
 from actorflow.cli.exit_codes import STOPPED
-from actorflow.cli.report import Line, Panel, assumptions, number, percent, residual
-from actorflow.sim.paper.numbers import figure
+from studies.paper import figures, plot
+from studies.paper.numbers import figure
+from studies.paper.report import Line, Panel, assumptions, number, percent, residual
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -79,7 +79,7 @@ def test_a_chief_that_works_on_a_busy_machine_is_given_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used = iter(range(10_000))
-    monkeypatch.setattr("actorflow.cli.starting.used", lambda _: {"chief": Used(0.2 * next(used))})
+    monkeypatch.setattr("actorflow.cli.starting.processor_times", lambda _: {"chief": Used(0.2 * next(used))})
     lines, (reason,), took_s = watched(tmp_path, 60.0, None)
     assert took_s > 200
     assert "while it worked on a busy machine" in reason.what

@@ -15,22 +15,22 @@ import pytest
 from rich.console import Console
 
 from actorflow.cli import top
+from actorflow.cli.display.output import Output
 from actorflow.cli.exit_codes import STOPPED
-from actorflow.cli.output import Output
-from actorflow.cluster.monitor import socket_name
-from actorflow.cluster.procfs import Usage
-from actorflow.cluster.report import Totals, WorkerEntry
-from actorflow.cluster.survey import Silent, Survey
+from actorflow.cluster.inspect.monitor import socket_name
+from actorflow.cluster.inspect.poll_all import PollResult, Silent
+from actorflow.cluster.inspect.procfs import Usage
+from actorflow.cluster.inspect.reports import Totals, WorkerEntry
 from actorflow.launch.rundir import RunDirectory
 from tests.cli.test_dump import REPORTS, RUN, asking, report
 
 
-def survey(at_s: float, cpu_s: float, **reports: Any) -> Survey:
+def survey(at_s: float, cpu_s: float, **reports: Any) -> PollResult:
     silent = {"worker1": Silent("worker1", "it was stopped by SIGSTOP", 77)}
-    return Survey(reports, silent, {"chief": Usage("S", cpu_s, 50_000_000)}, at_s)
+    return PollResult(reports, silent, {"chief": Usage("S", cpu_s, 50_000_000)}, at_s)
 
 
-def rows(now: Survey, before: Survey) -> dict[str, list[str]]:
+def rows(now: PollResult, before: PollResult) -> dict[str, list[str]]:
     console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     console.print(top.table("run 1a", now, before))
     console.file.close()
@@ -100,7 +100,7 @@ def test_a_worker_whose_input_stands_still_is_told_with_what_it_waits_for() -> N
         "worker2": report("worker2", worker=WorkerEntry(13, 11, 9, 2, False, what, 0.2)),
     }
     console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(top.table("", Survey(reports, {}), Survey({}, {})))
+    console.print(top.table("", PollResult(reports, {}), PollResult({}, {})))
     console.file.close()
 
     text = console.export_text()

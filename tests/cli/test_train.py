@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from actorflow import setting
 from actorflow.cli import main
+from actorflow.runtime import environment
 from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -200,10 +200,10 @@ def test_a_terminal_gets_a_live_bar_that_leaves_nothing_behind(tmp_path: Path) -
 PIPELINE = """\
 import numpy as np
 import actorflow as af
-from actorflow import setting
+from actorflow.runtime import environment
 
 def augment(example):
-    setting.clock().time += 1.0
+    environment.clock().time += 1.0
     if example["x"][0] == BAD:
         raise ValueError("torn")
     return example
@@ -239,7 +239,7 @@ class Hands:
 def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
     """The only clock there is."""
     clock = Hands()
-    monkeypatch.setattr(setting, "clock", lambda: clock)
+    monkeypatch.setattr(environment, "clock", lambda: clock)
     return clock
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from actorflow.cli import command
-from actorflow.cluster.entry import Calls, Stopped, code_of
+from actorflow.cluster.entry import StopCalls, Stopped, code_of
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -171,7 +171,7 @@ def test_a_signal_is_heard_as_a_reason_to_end(number: signal.Signals) -> None:
     heard: list[ActorflowError] = []
 
     async def main() -> None:
-        with Calls(asyncio.get_running_loop()).heard(heard.append):
+        with StopCalls(asyncio.get_running_loop()).handle_first(heard.append):
             signal.raise_signal(number)
             for _ in range(100):
                 if heard:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from actorflow.coord.desk import Desk
-from actorflow.coord.messages import Updated
+from actorflow.coord.rules.contribution_table import ContributionTable
+from actorflow.coord.rules.messages import Updated
 
 
-def about_to_begin(desk: Desk) -> Updated:
+def about_to_begin(desk: ContributionTable) -> Updated:
     """Returns what the desk has just chosen, under no version yet."""
-    made = desk.making
+    made = desk.staged
     return Updated(
         0,
         tuple((rank, entry.lease.number, entry.lease.batch, entry.base) for rank, entry in made.items()),

@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 
 import actorflow as af
 from actorflow.cluster.connected import ConnectedCluster
-from actorflow.cluster.neighbours import Patience
-from actorflow.cluster.sockets import bind_of, chief_at, opened
-from actorflow.cluster.station import Station
+from actorflow.cluster.process.discovery_client import ChiefTimeouts
+from actorflow.cluster.process_runtime import ProcessRuntime
+from actorflow.cluster.sockets import bind_of, chief_at, open_sockets
 from actorflow.launch.task import Task
 
-HASTE = Patience(again_s=0.02)
+HASTE = ChiefTimeouts(again_s=0.02)
 
 
 @asynccontextmanager
@@ -28,8 +28,10 @@ async def connected(
         ]
         names = ("chief", *(task.name for task in tasks))
         for task in reversed(tasks):
-            ways, at = opened(bind_of(task), None), chief_at(chief, None)
-            one = Station(task.name, 1, build(), names, ways, chief=at, threads=threads, patience=HASTE)
+            ways, at = open_sockets(bind_of(task), None), chief_at(chief, None)
+            one = ProcessRuntime(
+                task.name, 1, build(), names, ways, chief=at, threads=threads, patience=HASTE
+            )
             await one.open()
             stack.push_async_callback(one.close)
         cluster = ConnectedCluster(build(), chief, ps=ps, workers=workers, threads=threads, ready_s=30.0)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from actorflow.transport.address import Address
-from actorflow.transport.kinds import Buffer
-from actorflow.transport.wire import Contact
+from actorflow.transport.codec.types import Buffer
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.wire import Contact
 
 
 class Hub:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
+from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync, View
 
 WAIT_S = 3.0
 """How long nobody may be alive, so that a run without workers ends within the deadline of tests."""

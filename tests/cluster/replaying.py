@@ -9,16 +9,16 @@ from typing import Any, Self
 import numpy as np
 
 import actorflow as af
-from actorflow.actors.optimizer import UpdateContext
-from actorflow.actors.resources import optimizer_actor
-from actorflow.actors.runner import executor_of
-from actorflow.actors.step import Step
-from actorflow.cluster.layout import laid_out
-from actorflow.coord.messages import Batch, Updated
+from actorflow.cluster.process.layout import lay_out
+from actorflow.coord.rules.messages import Batch, Updated
+from actorflow.dataflow.engine.resources import optimizer_actor
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.optimizer.optimizer import UpdateContext
+from actorflow.dataflow.remote.runner import executor_of
 from actorflow.graph.node import Port
-from actorflow.lookup import feed_port
+from actorflow.plan.fetches import resolve_feed
 from actorflow.plan.lower import lower
-from actorflow.tag import StepId
+from actorflow.runtime.tag import StepId
 from tests.coord.serial import Contribution, Values, folded, serial
 
 
@@ -28,7 +28,7 @@ def replayed(program: af.Program, record: Sequence[Updated], ps: int, first: Val
     Every gradient is computed again, from the values of the version that it was computed from. `first` are the
     variables before them, by default those that the program begins with.
     """
-    return asyncio.run(_replayed(program, record, laid_out(program, ("",) * ps, ("",)).trained, first))
+    return asyncio.run(_replayed(program, record, lay_out(program, ("",) * ps, ("",)).trained, first))
 
 
 def replayed_by_its_actor(
@@ -44,7 +44,7 @@ def replayed_by_its_actor(
         ps: How many shards there were.
         first: The variables before them; those that the program begins with by default.
     """
-    shards = laid_out(program, ("",) * ps, ("",)).trained
+    shards = lay_out(program, ("",) * ps, ("",)).trained
     return asyncio.run(_replayed_by_its_actor(program, record, shards, first))
 
 
@@ -86,7 +86,7 @@ def replayed_apart(
     Each shard's are those of its own serial SGD over what it used; a gradient may come from different versions
     of different shards. `first` as for `replayed`.
     """
-    return asyncio.run(_replayed_apart(program, record, laid_out(program, ("",) * ps, ("",)).trained, first))
+    return asyncio.run(_replayed_apart(program, record, lay_out(program, ("",) * ps, ("",)).trained, first))
 
 
 async def _replayed_apart(
@@ -169,7 +169,7 @@ class _Serial:
         """Returns what one batch gives from these values: what is fed in place of reads, and nothing but that."""
         source = self._batches.setdefault(batch.epoch, self._program.batches(batch.epoch))
         graph, attrs = self._program.graph, self._program.train.node.attrs
-        feeds = {feed_port(graph, key): np.asarray(value) for key, value in source[batch.index].items()}
+        feeds = {resolve_feed(graph, key): np.asarray(value) for key, value in source[batch.index].items()}
         for node in graph.nodes:
             if node.op == "read_variable":
                 feeds[Port(node.id)] = values[node.attrs["resource"]]

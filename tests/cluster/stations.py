@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import actorflow as af
-from actorflow.cluster.messages import Counts
-from actorflow.cluster.neighbours import PATIENCE, Patience
-from actorflow.cluster.station import Station
-from actorflow.transport.address import Address
-from actorflow.transport.settings import Settings
+from actorflow.cluster.process.discovery_client import CHIEF_TIMEOUTS, ChiefTimeouts
+from actorflow.cluster.process.messages import ProcessCounts
+from actorflow.cluster.process_runtime import ProcessRuntime
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.busy import HANG_S, Stopwatch
 from tests.cluster.hub import Hub
 from tests.cluster.programs import regression
 
 NAMES = ("chief", "ps0", "worker0", "worker1")
-SOON = Settings(silence_s=0.4, busy_s=0.4, beat_s=0.1, resend_s=0.02, ack_s=0.005, gone_s=0.2)
+SOON = LinkSettings(silence_s=0.4, busy_s=0.4, heartbeat_s=0.1, resend_s=0.02, ack_s=0.005, gone_s=0.2)
 """So that what is lost is missed soon."""
 
 
@@ -29,12 +29,12 @@ class Stations:
         there: Those that are open, by name.
     """
 
-    def __init__(self, cluster: tuple[str, ...] = NAMES, links: Settings = SOON) -> None:
+    def __init__(self, cluster: tuple[str, ...] = NAMES, links: LinkSettings = SOON) -> None:
         self.hub = Hub()
         self.names = cluster
         self.links = links
         self.program = regression()
-        self.there: dict[str, Station] = {}
+        self.there: dict[str, ProcessRuntime] = {}
 
     async def open(
         self,
@@ -42,10 +42,10 @@ class Stations:
         incarnation: int = 1,
         *,
         program: af.Program | None = None,
-        patience: Patience = PATIENCE,
-        counts: Counts | None = None,
-    ) -> Station:
-        station = Station(
+        patience: ChiefTimeouts = CHIEF_TIMEOUTS,
+        counts: ProcessCounts | None = None,
+    ) -> ProcessRuntime:
+        station = ProcessRuntime(
             name,
             incarnation,
             self.program if program is None else program,
@@ -70,7 +70,7 @@ class Stations:
 
     def complete(self) -> bool:
         """Whether all who are open reach all others."""
-        return all(set(s.reached()) == set(self.there) - {name} for name, s in self.there.items())
+        return all(set(s.reachable()) == set(self.there) - {name} for name, s in self.there.items())
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import actorflow as af
-from actorflow.trainer import StepDone, train
+from actorflow.training.trainer import StepDone, train
 from tests.cluster.children import lookahead, mixed, own_runs
 from tests.cluster.connecting import connected
 from tests.cluster.programs import Task

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from actorflow.cluster.chaos import LEAST, Chaos, kill
-from actorflow.coord.messages import Batch, Updated
-from actorflow.launch.alive import Pid
+from actorflow.coord.rules.messages import Batch, Updated
+from actorflow.launch.process_id import ProcessId
 from tests.busy import HANG_S
 
 WORKERS = ("worker0", "worker1", "worker2")
@@ -59,10 +59,10 @@ def test_an_update_of_nobody_known_is_passed_over() -> None:
 def test_a_process_is_killed_by_name_and_never_the_caller_or_nobody() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        known = Pid.of(child.pid)
+        known = ProcessId.of(child.pid)
         assert known is not None
         pids = {
-            "chief": Pid.own(),
+            "chief": ProcessId.own(),
             "worker0": known,
             "worker1": replace(known, pid=1),
             "worker2": replace(known, pid=0),

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from actorflow import sim
-from actorflow.cluster.messages import WORKER
+from actorflow.cluster.process.messages import WORKER
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.policy import Async, Backup, Policy, Short, StaleSync, Sync
-from actorflow.coord.settings import RunSettings
+from actorflow.coord.rules.policy import Async, Backup, Policy, Short, StaleSync, Sync
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import QuorumLost
 from tests.cluster.programs import Task
 from tests.cluster.training import LINKS, SETTINGS, Ran, in_world, judge, train
 
 TASK = Task((2,) * 8)
-SUSPECTED_S = SETTINGS.beat_s * SETTINGS.missed
+SUSPECTED_S = SETTINGS.heartbeat_s * SETTINGS.missed
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]
 each = pytest.mark.parametrize("policy", POLICIES, ids=str)
 
@@ -131,7 +131,7 @@ def test_without_enough_workers_the_quorum_is_lost(short: Short, wait_s: float) 
 
     assert isinstance(found.failure, QuorumLost)
     assert "1 of 3 are alive" in str(found.failure) or "2 of 3 are alive" in str(found.failure)
-    limit = SUSPECTED_S + 3 * SETTINGS.beat_s + (wait_s if short == "wait" else 0.0)
+    limit = SUSPECTED_S + 3 * SETTINGS.heartbeat_s + (wait_s if short == "wait" else 0.0)
     assert found.ended_s < gone[0] + limit + 0.1
 
 

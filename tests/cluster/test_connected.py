@@ -15,21 +15,21 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import code_of
-from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.process.discovery_client import ChiefTimeouts
+from actorflow.cluster.process_runtime import ProcessRuntime
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.cluster.sockets import bind_of, chief_at, opened
-from actorflow.cluster.station import Station
-from actorflow.coord.settings import RunSettings
+from actorflow.cluster.sockets import bind_of, chief_at, open_sockets
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ConfigError, NotReady, SessionClosed
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.task import Task
-from actorflow.transport.settings import Settings
+from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
 from tests.cluster.programs import regression
 from tests.cluster.stations import until
 
-LINKS = Settings(silence_s=4.0, beat_s=1.0, resend_s=0.2, ack_s=0.005)
-HASTE = Patience(again_s=0.02)
+LINKS = LinkSettings(silence_s=4.0, heartbeat_s=1.0, resend_s=0.2, ack_s=0.005)
+HASTE = ChiefTimeouts(again_s=0.02)
 
 
 class Others:
@@ -38,17 +38,17 @@ class Others:
     def __init__(self, address: str, *, keys: Keyring | None = None, ps: int = 1, workers: int = 2) -> None:
         self.address, self.keys = address, keys
         self.ps, self.workers = ps, workers
-        self.there: list[Station] = []
+        self.there: list[ProcessRuntime] = []
 
-    async def start(self, job: str, index: int, *, seed: int = 0, incarnation: int = 1) -> Station:
+    async def start(self, job: str, index: int, *, seed: int = 0, incarnation: int = 1) -> ProcessRuntime:
         task = Task(job, index, self.ps, self.workers, self.address)
         names = ("chief", *(f"ps{k}" for k in range(self.ps)), *(f"worker{k}" for k in range(self.workers)))
-        station = Station(
+        station = ProcessRuntime(
             task.name,
             incarnation,
             regression(seed=seed),
             names,
-            opened(bind_of(task), self.keys),
+            open_sockets(bind_of(task), self.keys),
             chief=chief_at(self.address, self.keys),
             threads=0,
             links=LINKS,
@@ -112,7 +112,7 @@ def test_it_trains_bit_for_bit_as_a_simulated_one(ipc: str, keyed: bool) -> None
             starting = asyncio.ensure_future(them.start_all())  # whoever comes first
             async with cluster(address, keys=keys) as one:
                 await starting
-                assert one.lives().keys() == {"chief", "ps0", "worker0", "worker1"}
+                assert one.incarnations().keys() == {"chief", "ps0", "worker0", "worker1"}
                 found = await trained(one, af.Sync())
             assert [await station.ended for station in them.there] == [None] * 3
             return found
@@ -244,7 +244,7 @@ def test_a_worker_that_begins_anew_takes_part_again(ipc: str) -> None:
                         them.there.remove(worker)
                         await worker.close()
                         await them.start("worker", 0, incarnation=2)
-                    elif made > 4 and ranks == {0} and one.lives()["worker0"] == 2:
+                    elif made > 4 and ranks == {0} and one.incarnations()["worker0"] == 2:
                         back = True
                         break
                 assert back

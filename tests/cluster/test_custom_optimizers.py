@@ -12,7 +12,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.trainer import StepDone, train
+from actorflow.training.trainer import StepDone, train
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = 6

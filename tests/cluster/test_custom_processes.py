@@ -14,7 +14,7 @@ import pytest
 
 import actorflow as af
 from actorflow.cluster.local import LocalCluster
-from actorflow.coord.messages import Updated
+from actorflow.coord.rules.messages import Updated
 from tests.cluster.children import example, lookahead, own_runs, staleness_aware
 from tests.cluster.replaying import replayed_by_its_actor
 

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.cluster import entry, hosts
-from actorflow.cluster.entry import Calls, Manner, code_of, serve
-from actorflow.cluster.hosts import Unfound, here, in_thread, is_name, until_found
-from actorflow.cluster.sockets import bind_of, bindable, check_names, dialled_at
+from actorflow.cluster.entry import StopCalls, StopManner, code_of, serve
+from actorflow.cluster.hosts import HostNotFound, here, in_thread, is_name, retry_until_found
+from actorflow.cluster.sockets import bind_of, bindable, check_names, dial_address
 from actorflow.errors import ActorflowError, ConfigError, CoordinatorLost, NotReady
 from actorflow.launch.exits import Exit
 from actorflow.launch.task import Task
-from actorflow.transport.address import Tcp, in_zone_of, place
+from actorflow.transport.rules.address import Tcp, in_zone_of, place
 from actorflow.transport.zeromq import Keyring
 from tests.busy import HANG_S, until
 from tests.virtual_loop import VirtualLoop
@@ -70,7 +70,7 @@ def worker(coordinator: str = "tcp://digits-0.digits:4000", **options: Any) -> T
 
 def test_a_name_that_is_known_later_is_found_then(caplog: pytest.LogCaptureFixture) -> None:
     names = Names({"digits-0.digits": ["127.0.0.1"]}, after=5)
-    found, took_s = run(until_found(lambda: bind_of(worker(), names), 60.0, at_once))
+    found, took_s = run(retry_until_found(lambda: bind_of(worker(), names), 60.0, at_once))
     assert found == "tcp://127.0.0.1:0"
     assert took_s < 6.0
     assert names.looks == 6
@@ -83,7 +83,7 @@ def test_a_name_that_nobody_ever_knows_ends_the_look_in_time_with_69() -> None:
         with pytest.raises(
             NotReady, match="got digits-0.digits: Name or service not known, for 60 s"
         ) as told:
-            await until_found(lambda: bind_of(worker(), Names({})), 60.0, at_once)
+            await retry_until_found(lambda: bind_of(worker(), Names({})), 60.0, at_once)
         assert "--ready-s" in str(told.value)
         return told.value
 
@@ -98,7 +98,7 @@ def test_a_look_finds_what_is_known_in_time_and_never_outlasts_it(after: int, re
 
     async def main() -> bool:
         try:
-            return bool(await until_found(lambda: bind_of(worker(), names), ready_s, at_once))
+            return bool(await retry_until_found(lambda: bind_of(worker(), names), ready_s, at_once))
         except NotReady:
             return False
 
@@ -112,7 +112,7 @@ def test_a_look_finds_what_is_known_in_time_and_never_outlasts_it(after: int, re
 def test_an_error_of_another_kind_is_told_at_once() -> None:
     async def main() -> None:
         with pytest.raises(ConfigError, match="which no host is called"):
-            await until_found(lambda: bind_of(worker(f"tcp://{'x' * 64}.y:4000")), 60.0, at_once)
+            await retry_until_found(lambda: bind_of(worker(f"tcp://{'x' * 64}.y:4000")), 60.0, at_once)
 
     assert run(main())[1] == 0.0
 
@@ -121,7 +121,7 @@ def test_a_chief_that_is_not_where_its_name_leads_looks_again() -> None:
     """As a pod that was started again, whose name leads to where it was before."""
     names = Names({"chief.a": ["192.0.2.1"]})
     with pytest.raises(
-        Unfound, match="a process is found at a host that is its own, got chief.a: Cannot assign"
+        HostNotFound, match="a process is found at a host that is its own, got chief.a: Cannot assign"
     ):
         bindable("tcp://chief.a:4000", names)
     names._known["chief.a"] = ["192.0.2.1", "127.0.0.1"]
@@ -134,7 +134,7 @@ def test_a_network_that_comes_later_is_waited_for() -> None:
     def unreachable(host: str, port: int, /, *, type: int) -> Infos:
         return [(socket.AF_INET6, type, 0, "", ("ff02::1", port, 0, 0))]
 
-    with pytest.raises(Unfound):
+    with pytest.raises(HostNotFound):
         here(Tcp("x.y", 1), unreachable)
 
 
@@ -157,7 +157,7 @@ def test_numbers_and_files_are_asked_of_nobody() -> None:
     names = Names({})
     for bind in ("tcp://10.0.0.7:4000", "tcp://localhost:0", "tcp://[::1]:0", "ipc:///run/x/chief"):
         assert bindable(bind, names) == bind
-        assert dialled_at(bind, names) == bind
+        assert dial_address(bind, names) == bind
     assert names.looks == 0
 
 
@@ -172,8 +172,8 @@ def test_a_name_without_keys_is_refused_before_anybody_looks_for_it() -> None:
 
 def test_a_name_that_has_ipv4_is_dialled_as_it_is_and_one_that_has_not_by_its_number() -> None:
     names = Names({"both.a": ["::1", "127.0.0.1"], "six.a": ["::1"]})
-    assert dialled_at("tcp://both.a:4000", names) == "tcp://both.a:4000"
-    assert dialled_at("tcp://six.a:4000", names) == "tcp://[::1]:4000"
+    assert dial_address("tcp://both.a:4000", names) == "tcp://both.a:4000"
+    assert dial_address("tcp://six.a:4000", names) == "tcp://[::1]:4000"
     assert bindable("tcp://both.a:4000", names) == "tcp://127.0.0.1:4000"
 
 
@@ -201,7 +201,7 @@ def test_the_way_to_a_host_of_one_link_keeps_its_zone() -> None:
     assert bind.endswith(f"%{zone}]:0")
     names = Names({"chief.a": [LINK_LOCAL]})
     assert f"%{zone}]:" in bindable("tcp://chief.a:4000", names)
-    assert f"%{zone}]:" in dialled_at("tcp://chief.a:4000", names)
+    assert f"%{zone}]:" in dial_address("tcp://chief.a:4000", names)
 
 
 def test_a_zone_is_the_name_that_this_machine_has_for_it() -> None:
@@ -223,14 +223,14 @@ def test_who_is_stopped_while_it_looks_ends_at_once(monkeypatch: pytest.MonkeyPa
     def hangs(*_: object) -> str:
         looked.set()
         release.wait(60)  # as a name server that does not answer
-        raise Unfound("never")
+        raise HostNotFound("never")
 
     monkeypatch.setattr(entry, "bind_of", hangs)
 
     async def main() -> ActorflowError | None:
         loop = asyncio.get_running_loop()
-        calls = Calls(loop)
-        serving = asyncio.ensure_future(serve(None, worker("tcp://127.0.0.1:1"), Manner(), calls))  # type: ignore[arg-type]
+        calls = StopCalls(loop)
+        serving = asyncio.ensure_future(serve(None, worker("tcp://127.0.0.1:1"), StopManner(), calls))  # type: ignore[arg-type]
         await loop.run_in_executor(None, looked.wait)
         calls._end(CoordinatorLost("whoever started this process is gone"))
         return await serving

@@ -10,14 +10,14 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.cluster.messages import SHARD
-from actorflow.coord.meeting import ReadStats
-from actorflow.coord.settings import RunSettings
+from actorflow.cluster.process.messages import SHARD
+from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ShardLost
-from actorflow.transport.settings import Settings
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.cluster.programs import regression
 
-SETTINGS = RunSettings(beat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
+SETTINGS = RunSettings(heartbeat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 
 
 async def trained(trainer: af.Trainer, steps: int) -> ShardLost | None:
@@ -46,7 +46,7 @@ def left_while_a_shard_stands_still(left_s: float, still_s: float, *slow: tuple[
             workers=3,
             world=world,
             work_s=0.004,
-            links=Settings(silence_s=10.0),
+            links=LinkSettings(silence_s=10.0),
         )
 
         async def stand() -> list[tuple[int, str]]:

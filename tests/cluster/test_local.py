@@ -17,15 +17,15 @@ import pytest
 import actorflow as af
 from actorflow.cluster.local import LocalCluster
 from actorflow.errors import ConfigError, ProgramError, ShardLost
+from actorflow.launch.process_supervisor import Exited, ProcessSupervisor, Started
 from actorflow.launch.rundir import RunDirectory
-from actorflow.launch.supervisor import Exited, Started, Supervisor
-from actorflow.transport.settings import Settings
+from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
 from tests.busy import HANG_S
 from tests.cluster.children import alive, build, own_runs
 from tests.cluster.stations import until
 
-LINKS = Settings(gone_s=0.5, resend_s=0.1)
+LINKS = LinkSettings(gone_s=0.5, resend_s=0.1)
 READY_S = 60.0
 Left = Callable[[], list[str]]
 
@@ -42,10 +42,10 @@ def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_sh
     started: list[Started] = []
 
     class Watched(LocalCluster):
-        def _told(self, event: Any) -> None:
+        def _hear(self, event: Any) -> None:
             if isinstance(event, Started):
                 started.append(event)
-            super()._told(event)
+            super()._hear(event)
 
     async def without(name: str, one: LocalCluster, trainer: af.Trainer) -> None:
         assert one.supervisor is not None
@@ -66,9 +66,9 @@ def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_sh
                 if not isinstance(event, af.UpdateDone):
                     continue
                 if event.step == 5:
-                    killed = one.lives()["worker0"]
+                    killed = one.incarnations()["worker0"]
                     os.kill(one.supervisor.pids()["worker0"], signal.SIGKILL)
-                lives, ranks = one.lives(), {rank for rank, *_ in event.update.chosen}
+                lives, ranks = one.incarnations(), {rank for rank, *_ in event.update.chosen}
                 if killed and 0 in ranks and lives.get("worker0", killed) > killed:
                     back = True
                     break
@@ -185,8 +185,8 @@ def test_over_tcp_it_trains_with_keys_of_its_own_or_with_none(
 ) -> None:
     async def main() -> None:
         async with LocalCluster(build, transport="tcp", keys=keys, ready_s=READY_S) as one:
-            assert one._station is not None
-            table = one._station.table.entries
+            assert one._runtime is not None
+            table = one._runtime.table.entries
             assert [entry.name for entry in table] == ["chief", "ps0", "worker0"]
             assert all(entry.addresses[0].startswith("tcp://127.0.0.1:") for entry in table)
             assert all(bool(entry.key) == (keys is None) for entry in table)
@@ -212,8 +212,8 @@ def test_a_full_disk_does_not_hide_why_it_cannot_open(monkeypatch: pytest.Monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async def hear(folder: RunDirectory) -> None:
-        cluster.folder, cluster.supervisor = folder, Supervisor(lambda _: None)
-        cluster._told(Exited("worker0", 1, 2, "ended with 2", asked=False))
+        cluster.folder, cluster.supervisor = folder, ProcessSupervisor(lambda _: None)
+        cluster._hear(Exited("worker0", 1, 2, "ended with 2", asked=False))
         await cluster.supervisor.close()
 
     monkeypatch.setattr(cluster, "_fail", told.append)

@@ -8,8 +8,8 @@ import numpy as np
 
 import actorflow as af
 from actorflow import sim
-from actorflow.transport.kinds import Lossy
-from actorflow.transport.settings import Settings
+from actorflow.transport.codec.types import Lossy
+from actorflow.transport.rules.link_settings import LinkSettings
 
 
 def wide(seed: int = 0) -> af.Program:
@@ -25,7 +25,7 @@ def wide(seed: int = 0) -> af.Program:
     return af.Program(graph=graph, loss=loss, train=train, batches=lambda _epoch: [batch] * 4, epochs=1)
 
 
-def trained(links: Settings) -> Any:
+def trained(links: LinkSettings) -> Any:
     async def main() -> Any:
         async with af.Cluster.simulated(wide(), workers=2, links=links) as cluster:
             *_, last = [done async for done in af.Trainer(cluster).run()]
@@ -35,8 +35,8 @@ def trained(links: Settings) -> Any:
 
 
 def test_training_over_lossy_links_comes_close_to_that_over_exact_ones() -> None:
-    exact_loss, exact = trained(Settings())
-    lossy_loss, lossy = trained(Settings(lossy=Lossy.BFLOAT16))
+    exact_loss, exact = trained(LinkSettings())
+    lossy_loss, lossy = trained(LinkSettings(lossy=Lossy.BFLOAT16))
 
     assert not np.array_equal(exact, lossy), "something was lost"
     largest = float(np.abs(exact).max())
@@ -55,7 +55,7 @@ def test_small_arrays_and_other_dtypes_are_exact_on_lossy_links() -> None:
             loss = af.mean((small.as_tensor() - 1.0) ** 2)
             train = af.minimize(loss, af.optim.sgd(0.1))
         program = af.Program(graph=graph, loss=loss, train=train, batches=lambda _epoch: [{}], epochs=1)
-        links = Settings(lossy=Lossy.BFLOAT16)
+        links = LinkSettings(lossy=Lossy.BFLOAT16)
         async with af.Cluster.simulated(program, links=links) as cluster:
             return await cluster.run([small, big])
 

@@ -8,8 +8,8 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.coord.meeting import ShardStats
-from actorflow.coord.settings import Agreement
+from actorflow.coord.actors.introductions import ShardStats
+from actorflow.coord.rules.run_settings import Agreement
 from tests.cluster.programs import Task
 
 

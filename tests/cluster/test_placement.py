@@ -9,18 +9,18 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.plan.cost import CostModel
-from actorflow.plan.place import Placer
-from actorflow.plan.workload import Link
+from actorflow.plan.placement.cost import CostModel
+from actorflow.plan.placement.placer import Placer
+from actorflow.plan.placement.scheduling_problem import DeviceLink
 from tests.cluster.programs import regression
 
-FREE = Placer(way="list", cost=CostModel(between=Link(0.0, 1e12), units=lambda *_: 1e6))
+FREE = Placer(way="list", cost=CostModel(between=DeviceLink(0.0, 1e12), units=lambda *_: 1e6))
 
 DEVICES = tuple(
     f"/job:{job}/task:{k}/device:cpu:0"
     for job, k in (("chief", 0), ("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1))
 )
-SCARCE = Placer(way="list", cost=FREE.cost, limits=dict.fromkeys(DEVICES, 1100.0), late=True)
+SCARCE = Placer(way="list", cost=FREE.cost, limits=dict.fromkeys(DEVICES, 1100.0), alap=True)
 """Memory for little more than one value at a time: a plan of this one has control inputs and gates."""
 
 
@@ -87,14 +87,14 @@ def test_what_a_placer_has_chosen_travels_with_the_plan() -> None:
     worker = DEVICES[3]
     times = {(name, worker): 5.0 for name in ("layer", "layer0", "layer1", "layer2")}
     times |= {("last", device): 5.0 for device in DEVICES[:3]}
-    cost = CostModel(between=Link(0.0, 1e12), measured_s=times)
-    placement = Placer(way="list", cost=cost, limits=dict.fromkeys(DEVICES, 1e3), late=True)
+    cost = CostModel(between=DeviceLink(0.0, 1e12), measured_s=times)
+    placement = Placer(way="list", cost=cost, limits=dict.fromkeys(DEVICES, 1e3), alap=True)
     feeds = {x: np.ones(8, "float32")}
 
     async def main(how: str | Placer) -> Any:
         async with af.Cluster.simulated(program, ps=2, workers=2, placement=how) as cluster:
             value = await cluster.run(last, feeds)
-            (plan,) = cluster.opened()._plans
+            (plan,) = cluster.open_session_of()._plans
             return value.tobytes(), plan.prepare
 
     value, prepare = sim.run(lambda: main(placement)).result

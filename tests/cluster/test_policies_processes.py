@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import actorflow as af
+from actorflow.cluster.inspect.monitor import sockets
+from actorflow.cluster.inspect.poll_all import DebugAddress, poll_all
+from actorflow.cluster.inspect.reports import LookQuestion
 from actorflow.cluster.local import LocalCluster
-from actorflow.cluster.monitor import sockets
-from actorflow.cluster.report import Look
-from actorflow.cluster.survey import Place, survey
-from actorflow.coord.meeting import ShardStats
-from actorflow.coord.messages import Updated
-from actorflow.coord.policy import View
-from actorflow.transport.address import Address
+from actorflow.coord.actors.introductions import ShardStats
+from actorflow.coord.rules.messages import Updated
+from actorflow.coord.rules.policy import View
+from actorflow.transport.rules.address import Address
 from actorflow.transport.zeromq import request
 from tests.busy import HANG_S
 from tests.cluster.children import large, own_runs
@@ -92,11 +92,11 @@ class Trained:
 async def moved(folder: Path) -> int:
     """Returns how many bytes the processes have sent: all of them answer, over their monitors."""
 
-    def place(name: str, path: Path) -> Place:
-        return Place(name, lambda payload, s: request(Address(f"ipc://{path}"), payload, s))
+    def place(name: str, path: Path) -> DebugAddress:
+        return DebugAddress(name, lambda payload, s: request(Address(f"ipc://{path}"), payload, s))
 
     places = [place(*each) for each in sockets(folder).items()]
-    found = await asyncio.to_thread(survey, places, Look(actors=False), timeout_s=DEADLINE_S)
+    found = await asyncio.to_thread(poll_all, places, LookQuestion(actors=False), timeout_s=DEADLINE_S)
     assert len(found.reports) == 1 + PS + WORKERS
     return sum(report.totals.bytes_out for report in found.reports.values())
 

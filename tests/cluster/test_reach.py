@@ -10,7 +10,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.coord.policy import Async, Policy, Sync
+from actorflow.coord.rules.policy import Async, Policy, Sync
 from actorflow.errors import ShardLost
 from tests.busy import HANG_S
 from tests.cluster.programs import regression

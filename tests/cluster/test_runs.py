@@ -11,15 +11,15 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.cluster.trainer import Trainer, UpdateDone
-from actorflow.coord.messages import Batch, Updated
-from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
-from actorflow.coord.settings import Agreement, RunSettings
+from actorflow.coord.rules.messages import Batch, Updated
+from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
+from actorflow.coord.rules.run_settings import Agreement, RunSettings
 from actorflow.errors import ActorflowError, ConfigError, HandlerError, StateError
 from tests.cluster.programs import regression
 
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]
 AGREEMENTS: list[Agreement] = ["all", "per_shard"]
-SETTINGS = RunSettings(beat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
+SETTINGS = RunSettings(heartbeat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 
 
 def trained(

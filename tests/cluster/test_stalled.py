@@ -15,13 +15,13 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.cli.dump import does
-from actorflow.cluster.looking import run_now, worker_now
-from actorflow.cluster.report import LoopEntry, Report, Totals
-from actorflow.coord.settings import RunSettings
+from actorflow.cluster.inspect.reports import LoopEntry, ProcessReport, Totals
+from actorflow.cluster.inspect.snapshots import run_now, worker_now
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import Stalled
 from tests.cluster.programs import regression
 
-SETTINGS = RunSettings(beat_s=0.2, lease_s=1.0, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
+SETTINGS = RunSettings(heartbeat_s=0.2, lease_s=1.0, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 
 
 class Hanging(af.OptimizerActor):
@@ -132,5 +132,5 @@ def test_an_input_that_stands_still_is_named_with_its_line(
     assert what in worker.waits
     assert any(what in seat.waits for seat in chief.seats)
     assert f"waits for {worker.waits}, for {worker.waits_s:.1f} s" in "; ".join(
-        does(Report("worker1", 1, 1, 1.0, 1.0, LoopEntry(True, 0.0, 0.0, 0), Totals(), worker=worker))
+        does(ProcessReport("worker1", 1, 1, 1.0, 1.0, LoopEntry(True, 0.0, 0.0, 0), Totals(), worker=worker))
     )

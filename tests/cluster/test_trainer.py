@@ -11,11 +11,11 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.cluster.messages import MeetAll, OpenShard
+from actorflow.cluster.process.messages import MeetAll, OpenShard
 from actorflow.cluster.trainer import UpdateDone
-from actorflow.cluster.training import Training
-from actorflow.coord.messages import Updated
-from actorflow.coord.settings import RunSettings
+from actorflow.cluster.training_run import TrainingRun
+from actorflow.coord.rules.messages import Updated
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import (
     ConfigError,
     CoordinationError,
@@ -25,7 +25,7 @@ from actorflow.errors import (
     SessionClosed,
     ShardLost,
 )
-from actorflow.trainer import EpochDone, RunDone
+from actorflow.training.trainer import EpochDone, RunDone
 from tests.cluster.programs import regression
 
 Events = list[Any]
@@ -295,16 +295,16 @@ def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
 
     @sim.world("chief", ps=2, worker=2, latency_s=0.001)
     async def run(world: sim.World) -> None:
-        ask = Training._ask_ps
+        ask = TrainingRun._ask_ps
 
-        async def crash_before(self: Training, process: str, order: Any, *limit: Any) -> None:
+        async def crash_before(self: TrainingRun, process: str, order: Any, *limit: Any) -> None:
             if process == "ps1" and isinstance(order, last):
                 world.crash("ps1")
                 await world.restart("ps1")
                 await world.sleep(0.1)
             await ask(self, process, order, *limit)
 
-        monkeypatch.setattr(Training, "_ask_ps", crash_before)
+        monkeypatch.setattr(TrainingRun, "_ask_ps", crash_before)
         async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
             with pytest.raises(ShardLost, match="ps1"):
                 async for _event in af.Trainer(cluster).run(steps=2):

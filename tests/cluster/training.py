@@ -13,26 +13,26 @@ import numpy as np
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors.variable import Read
-from actorflow.cluster.messages import SHARD, WORKER
+from actorflow.cluster.process.messages import SHARD, WORKER
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.commit import Commitment
-from actorflow.coord.desk import Desk
-from actorflow.coord.meeting import ReadStats, ShardStats
-from actorflow.coord.messages import Updated
-from actorflow.coord.participant import chained
-from actorflow.coord.policy import Async, Policy, StaleSync
-from actorflow.coord.settings import RunSettings
-from actorflow.coord.worker import AwaitEnd, WorkerDone
+from actorflow.coord.actors.introductions import ReadStats, ShardStats
+from actorflow.coord.actors.worker import AwaitEnd, WorkerDone
+from actorflow.coord.rules.commit import Commitment
+from actorflow.coord.rules.contribution_table import ContributionTable
+from actorflow.coord.rules.messages import Updated
+from actorflow.coord.rules.participant import chain_digest
+from actorflow.coord.rules.policy import Async, Policy, StaleSync
+from actorflow.coord.rules.run_settings import RunSettings
+from actorflow.dataflow.state.variable import Read
 from actorflow.errors import ActorflowError, CoordinationError
 from actorflow.plan.program import Holder, Holding
-from actorflow.transport.settings import Settings
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.cluster.begun import about_to_begin
 from tests.cluster.replaying import replayed
 
 LIMITS = sim.Limits(max_steps=60_000)
-SETTINGS = RunSettings(beat_s=0.02, missed=5, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
-LINKS = Settings(silence_s=1.0, beat_s=0.25, resend_s=0.05, ack_s=0.01)
+SETTINGS = RunSettings(heartbeat_s=0.02, missed=5, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
+LINKS = LinkSettings(silence_s=1.0, heartbeat_s=0.25, resend_s=0.05, ack_s=0.01)
 """So that what is lost is missed soon."""
 
 DEADLINE_S = 12.0
@@ -72,10 +72,10 @@ class Ran:
 @contextmanager
 def watched(ran: Ran) -> Iterator[None]:
     """Notes what a coordinator begins: it may be lost before anybody hears of it."""
-    make, begin, used = Desk.make, Commitment.begin, Desk.used
+    make, begin, used = ContributionTable.make, Commitment.begin, ContributionTable.commit
     chosen: list[Updated] = []
 
-    def making(self: Desk, ranks: Any) -> Any:
+    def making(self: ContributionTable, ranks: Any) -> Any:
         found = make(self, ranks)
         chosen.append(about_to_begin(self))
         return found
@@ -85,16 +85,16 @@ def watched(ran: Ran) -> Iterator[None]:
         ran.begun[self.version + 1] = replace(chosen[-1], version=self.version + 1)
         return begin(self, numbers)
 
-    def using(self: Desk, version: int) -> Any:
+    def using(self: ContributionTable, version: int) -> Any:
         found = used(self, version)
         clocks = [self.clock[rank] for rank in self._members.alive]
         ran.spreads.append(max(clocks, default=0) - min(clocks, default=0))
         return found
 
     with (
-        patch.object(Desk, "make", making),
+        patch.object(ContributionTable, "make", making),
         patch.object(Commitment, "begin", beginning),
-        patch.object(Desk, "used", using),
+        patch.object(ContributionTable, "commit", using),
     ):
         yield
 
@@ -130,7 +130,7 @@ async def train(
             ran.ended_s = world.loop.time() - began
             if harm is not None:
                 await harm
-            await world.sleep(LINKS.silence_s + 3 * settings.beat_s)  # all have heard
+            await world.sleep(LINKS.silence_s + 3 * settings.heartbeat_s)  # all have heard
             await _look(world, cluster, ran)
             await _check_left(world, cluster, ran)
     return ran
@@ -201,7 +201,7 @@ def _judge_shards(program: af.Program, ran: Ran) -> None:
     assert [u.chosen for u in ran.record] == [u.chosen for u in made[: len(ran.record)]]
     sets = ""
     for updated in made:
-        sets = chained(sets, updated.version, [(rank, number) for rank, number, _, _ in updated.chosen])
+        sets = chain_digest(sets, updated.version, [(rank, number) for rank, number, _, _ in updated.chosen])
     for shard, stats in ran.shards.items():
         assert stats.sets == sets, f"shard {shard} made other updates"
         assert stats.staleness.count == sum(len(u.chosen) for u in made), "each applied once"

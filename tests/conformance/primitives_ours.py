@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from actorflow.errors import ActorflowError
-from actorflow.plan.program import Edge, Kind
+from actorflow.plan.program import Edge, NodeKind
 
 
 class PlanNodes:
@@ -21,11 +21,11 @@ class PlanNodes:
         self._fed: list[Any] = []
         self._parallel = 10
 
-    def _one(self, kind: Kind, *wires: Edge, frame: str = "", **more: Any) -> Edge:
+    def _one(self, kind: NodeKind, *wires: Edge, frame: str = "", **more: Any) -> Edge:
         return Edge(self._nodes.add(kind, *wires, frame=_path(frame), **more))
 
     def number(self, value: int) -> Edge:
-        made = self._one(Kind.FEED)
+        made = self._one(NodeKind.FEED)
         self._feeds.append(made.node)
         self._fed.append(value)
         return made
@@ -35,37 +35,37 @@ class PlanNodes:
 
     def add(self, *wires: Edge, frame: str = "", after: Sequence[Edge] = ()) -> Edge:
         return self._one(
-            Kind.KERNEL, *wires, op="test_add", frame=frame, controls=[wire.node for wire in after]
+            NodeKind.KERNEL, *wires, op="test_add", frame=frame, controls=[wire.node for wire in after]
         )
 
     def less(self, a: Edge, b: Edge, frame: str = "") -> Edge:
-        return self._one(Kind.KERNEL, a, b, op="test_less", frame=frame)
+        return self._one(NodeKind.KERNEL, a, b, op="test_less", frame=frame)
 
     def switch(self, data: Edge, pred: Edge, frame: str = "") -> tuple[Edge, Edge]:
-        made = self._one(Kind.SWITCH, data, pred, frame=frame, outputs=2)
+        made = self._one(NodeKind.SWITCH, data, pred, frame=frame, outputs=2)
         return made, Edge(made.node, 1)
 
     def merge(self, *wires: Edge, frame: str = "") -> tuple[Edge, Edge]:
-        made = self._one(Kind.MERGE, *wires, frame=frame, outputs=2)
+        made = self._one(NodeKind.MERGE, *wires, frame=frame, outputs=2)
         return made, Edge(made.node, 1)
 
     def enter(
         self, x: Edge, name: str, frame: str = "", *, constant: bool = False, parallel: int = 10
     ) -> Edge:
-        made = self._one(Kind.ENTER, x, frame=frame)
+        made = self._one(NodeKind.ENTER, x, frame=frame)
         told = {"frame": name, "is_constant": constant}
         self._nodes.nodes[made.node] = replace(self._nodes.nodes[made.node], attrs=told)
         self._parallel = parallel
         return made
 
     def exit(self, x: Edge, frame: str) -> Edge:
-        return self._one(Kind.EXIT, x, frame=frame)
+        return self._one(NodeKind.EXIT, x, frame=frame)
 
     def next_iteration(self, x: Edge, frame: str) -> Edge:
-        return self._one(Kind.NEXT_ITERATION, x, frame=frame)
+        return self._one(NodeKind.NEXT_ITERATION, x, frame=frame)
 
     def loop_cond(self, x: Edge, frame: str) -> Edge:
-        return self._one(Kind.LOOP_COND, x, frame=frame)
+        return self._one(NodeKind.LOOP_COND, x, frame=frame)
 
     def loop_merge(self, entered: Edge, frame: str) -> Edge:
         return self.merge(entered, frame=frame)[0]
@@ -78,7 +78,7 @@ class PlanNodes:
         from tests.actors.programs import run_program
 
         built = len(self._nodes.nodes)
-        fetches = [self._one(Kind.FETCH, wire).node for wire in wires]
+        fetches = [self._one(NodeKind.FETCH, wire).node for wire in wires]
         program = self._nodes.program(self._feeds, fetches, self._parallel)
         del self._nodes.nodes[built:]  # the next run fetches something else
         (found,) = run_program(program, self._fed)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 import actorflow as af
-from actorflow.ops.tensor_array import TensorArray
+from actorflow.ops.control.tensor_array import TensorArray
 from tests.conformance.ours import Ours
 
 

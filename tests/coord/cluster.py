@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from actorflow.coord.messages import (
+from actorflow.coord.rules.messages import (
     Commit,
     Committed,
     Contribute,
     Discard,
-    Drop,
+    DropContributions,
     Dropped,
-    End,
     Enough,
     Fence,
-    Kept,
+    PrepareUpdate,
     Refused,
-    Stage,
+    RunEnded,
+    ShardStatus,
     Staged,
-    Standing,
+    Stored,
     Unstaged,
 )
 from actorflow.errors import CoordinationError
@@ -34,12 +34,12 @@ class ModelShard:
         self.term = 0
         self.version = 0
         self.open: dict[int, Contribute] = {}
-        self.staged: Stage | None = None
-        self.history: list[Stage] = []
+        self.staged: PrepareUpdate | None = None
+        self.history: list[PrepareUpdate] = []
         self.dropped: set[int] = set()
-        self.end: End | None = None
+        self.end: RunEnded | None = None
 
-    def keep(self, message: Contribute) -> Kept | Refused:
+    def keep(self, message: Contribute) -> Stored | Refused:
         if message.term < self.term:
             return Refused(message.number, "fenced")
         if self.fresh and message.base < self.version:
@@ -47,31 +47,31 @@ class ModelShard:
         if message.number in self.dropped:
             return Refused(message.number, "seen")
         self.open[message.rank] = message
-        return Kept(message.number)
+        return Stored(message.number)
 
     def hear(self, message: Any) -> Any:
         """Returns what it says then, if anything."""
         match message:
             case Fence(term):
                 self.term = max(self.term, term)
-                return Standing(
+                return ShardStatus(
                     self.shard, self.version, self.staged, self.history[-1] if self.history else None
                 )
-            case Drop(numbers=numbers):
+            case DropContributions(numbers=numbers):
                 self.dropped.update(numbers)
                 self.open = {r: c for r, c in self.open.items() if c.number not in numbers}
-            case End():
+            case RunEnded():
                 self.end = message
-            case Stage() | Commit() | Discard():
+            case PrepareUpdate() | Commit() | Discard():
                 return self._update(message)
         return None
 
-    def _update(self, message: Stage | Commit | Discard) -> Any:
+    def _update(self, message: PrepareUpdate | Commit | Discard) -> Any:
         if message.term < self.term or message.version != self.version:
             return None
         self.term = message.term
         match message:
-            case Stage(term, version, chosen, commits):
+            case PrepareUpdate(term, version, chosen, commits):
                 if self.staged is not None and self.staged.chosen != chosen:
                     return Unstaged(
                         term, self.shard, version, CoordinationError("a second set for a version")
@@ -110,7 +110,7 @@ class LoneShard(ModelShard):
         self.outbox: list[Any] = []
         self._seen: dict[int, int] = {}
 
-    def keep(self, message: Contribute) -> Kept | Refused:
+    def keep(self, message: Contribute) -> Stored | Refused:
         if message.number <= self._seen.get(message.rank, 0):
             return Refused(message.number, "seen")
         self._seen[message.rank] = message.number
@@ -125,9 +125,9 @@ class LoneShard(ModelShard):
             case Enough():
                 self.enough = message
                 self._close()
-            case Drop(term, numbers):
+            case DropContributions(term, numbers):
                 self.outbox.append(Dropped(term, self.shard, numbers))
-            case Fence() | End():
+            case Fence() | RunEnded():
                 self.enough = None
                 self.open.clear()
         return answer
@@ -136,7 +136,7 @@ class LoneShard(ModelShard):
         enough = self.enough
         while enough is not None and self.version != enough.until and len(self.open) >= enough.count:
             its = sorted(list(self.open.values())[: enough.count], key=lambda c: c.rank)
-            self.staged = Stage(self.term, self.version, tuple((c.rank, c.number) for c in its))
+            self.staged = PrepareUpdate(self.term, self.version, tuple((c.rank, c.number) for c in its))
             told = self.apply(self.term, self.version)
             bases = tuple(c.bases for c in its)
             self.outbox.append(replace(told, chosen=self.history[-1].chosen, bases=bases))

@@ -10,28 +10,28 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
-from actorflow.coord.coordinator import Coordinator
-from actorflow.coord.messages import (
-    Beat,
+from actorflow.coord.actors.coordinator import Coordinator
+from actorflow.coord.rules.messages import (
+    Assignment,
     Computed,
     Contribute,
-    End,
+    ContributionOutcome,
     Exhausted,
     Fence,
+    Heartbeat,
     Join,
-    Kept,
     Leave,
     Missed,
-    NoSeat,
-    Outcome,
     Permit,
     Pull,
     Pulled,
-    Seat,
+    Rejected,
+    RunEnded,
+    Stored,
     Updated,
 )
-from actorflow.coord.policy import Policy
-from actorflow.coord.settings import RunSettings
+from actorflow.coord.rules.policy import Policy
+from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ActorDied, ActorflowError, Fenced
 from tests.coord.cluster import LoneShard, ModelShard
 
@@ -90,7 +90,7 @@ class Worker(Actor):
         self._company = company
         self._work = work
         self._permit: Permit | None = None
-        self._seat: Seat | None = None
+        self._seat: Assignment | None = None
         self._joining = False
 
     async def on_start(self) -> None:
@@ -105,12 +105,12 @@ class Worker(Actor):
             await asyncio.sleep(0.1)
             await self._join()
             return
-        if isinstance(seat, NoSeat):
+        if isinstance(seat, Rejected):
             await asyncio.sleep(seat.wait_s)
             await self._join()
             return
         self._joining = False
-        if isinstance(seat, Seat):
+        if isinstance(seat, Assignment):
             self._seat = seat
             self._beat()
 
@@ -119,31 +119,31 @@ class Worker(Actor):
             case Permit():
                 self._company.permits.append(message)
                 return self._compute(message)
-            case Outcome():
+            case ContributionOutcome():
                 self._company.outcomes.append(message)
                 if self._permit is not None and self._permit.number == message.number:
                     self._permit = None
-            case End(error=Fenced()):
+            case RunEnded(error=Fenced()):
                 if not self._joining:
                     return self._join()
-            case End():
+            case RunEnded():
                 self._seat = self._permit = None
                 self._company.heard.append((self._process, message))
             case "leave":
                 assert self._seat is not None
-                self._company.chief.signal(Leave(self._seat.rank, self._seat.life))
+                self._company.chief.signal(Leave(self._seat.rank, self._seat.incarnation))
                 self._seat = None
-            case Beat():
+            case Heartbeat():
                 self._beat(message)
         return None
 
-    def _beat(self, before: Beat | None = None) -> None:
+    def _beat(self, before: Heartbeat | None = None) -> None:
         seat = self._seat
-        if seat is not None and (before is None or before.life == seat.life):
+        if seat is not None and (before is None or before.incarnation == seat.incarnation):
             number = 0 if self._permit is None else self._permit.number
             if not self._company.silent(self._process):
-                self._company.chief.signal(Beat(seat.rank, seat.life, number))
-            self.after(seat.beat_s, Beat(seat.rank, seat.life, 0))
+                self._company.chief.signal(Heartbeat(seat.rank, seat.incarnation, number))
+            self.after(seat.heartbeat_s, Heartbeat(seat.rank, seat.incarnation, 0))
 
     async def _compute(self, permit: Permit) -> None:
         self._permit = permit
@@ -166,7 +166,7 @@ class Worker(Actor):
         told = Contribute(term, number, rank, base, {})
         if self._permit is permit:
             answers = await asyncio.gather(*(shard.ask(told) for shard in shards))
-            if all(isinstance(answer, Kept) for answer in answers):
+            if all(isinstance(answer, Stored) for answer in answers):
                 self._say(permit, Computed(term, number, rank, base, (float(number),)))
             else:
                 self._say(permit, Missed(term, number, rank))
@@ -221,7 +221,7 @@ class Company:
     """
 
     chief: Ref
-    ended: asyncio.Future[End]
+    ended: asyncio.Future[RunEnded]
 
     def __init__(
         self,
@@ -245,9 +245,9 @@ class Company:
         self.models = list(models) or [ModelShard(n, fresh=policy.fresh) for n in range(shards)]
         self.refs: dict[str, Ref] = {}
         self.updates: list[Updated] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ContributionOutcome] = []
         self.permits: list[Permit] = []
-        self.heard: list[tuple[str, End]] = []
+        self.heard: list[tuple[str, RunEnded]] = []
         self.silenced: set[str] = set()
         self.ended = asyncio.get_running_loop().create_future()
         self.term = term

@@ -12,23 +12,23 @@ import numpy as np
 import actorflow as af
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.coord.messages import (
+from actorflow.coord.rules.messages import (
+    Assignment,
     Batch,
-    Beat,
     Computed,
     Contribute,
-    End,
+    ContributionOutcome,
     Exhausted,
+    Heartbeat,
     Join,
-    Kept,
     Leave,
     Missed,
-    Outcome,
     Permit,
     Pull,
     Pulled,
     Refused,
-    Seat,
+    RunEnded,
+    Stored,
 )
 from actorflow.errors import Fenced
 from actorflow.graph.builder import Tensor
@@ -88,24 +88,26 @@ class Chief(Actor):
                 if self.lives == 1 or self.fenced:
                     self.fenced = False
                     self.issue()
-                return Seat(TERM, 0, self.lives, BEAT_S)
+                return Assignment(TERM, 0, self.lives, BEAT_S)
             case ("next", number) if number == self.number:
                 self.issue()
             case ("drop", number):
-                self.say(Outcome(number, False, version_of(number), "late"))
+                self.say(ContributionOutcome(number, False, version_of(number), "late"))
             case ("fence", number):
                 self.fenced = True
-                self.say(Refused(number, "fenced") if number % 2 else End(TERM, Fenced("silent for 3 s")))
+                self.say(
+                    Refused(number, "fenced") if number % 2 else RunEnded(TERM, Fenced("silent for 3 s"))
+                )
             case Computed() | Missed() | Exhausted():
                 self.heard.append(message)
                 if isinstance(message, Computed):
-                    self.say(Outcome(message.number, True, message.base + 1))
+                    self.say(ContributionOutcome(message.number, True, message.base + 1))
                 if message.number == self.number and self.turns[message.number - 1].then not in (
                     "next",
                     "fence",
                 ):
                     self.issue()
-            case Beat() | Leave():
+            case Heartbeat() | Leave():
                 self.heard.append(message)
         return None
 
@@ -114,7 +116,7 @@ class Chief(Actor):
             return
         if self.number == len(self.turns):
             self.ended = True
-            self.say(End(TERM))
+            self.say(RunEnded(TERM))
             return
         self.number += 1
         turn = self.turns[self.number - 1]
@@ -168,7 +170,9 @@ class Shard(Actor):
                 turn = self.turns[message.number - 1]
                 self.kept.append(message)
                 await asyncio.sleep(turn.keep_s[self.which])
-                return Refused(message.number, "late") if turn.refuses == self.which else Kept(message.number)
+                return (
+                    Refused(message.number, "late") if turn.refuses == self.which else Stored(message.number)
+                )
         return None
 
 

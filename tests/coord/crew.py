@@ -11,7 +11,9 @@ import numpy as np
 import actorflow as af
 from actorflow import sim
 from actorflow.actors.actor import Actor
-from actorflow.coord.messages import (
+from actorflow.coord.actors.worker import AwaitEnd, Worker, WorkerDone
+from actorflow.coord.rules.messages import (
+    Assignment,
     Batch,
     Computed,
     Exhausted,
@@ -19,10 +21,8 @@ from actorflow.coord.messages import (
     Leave,
     Missed,
     Permit,
-    Seat,
 )
-from actorflow.coord.worker import AwaitEnd, Worker, WorkerDone
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.counterparts import Shard, Turn
 from tests.strategies import LIMITS
 
@@ -120,7 +120,7 @@ class Listens(Actor):
             self.lives += 1
             if isinstance(self.seat, BaseException):
                 raise self.seat
-            return self.seat or Seat(1, 2, self.lives, 1.0)
+            return self.seat or Assignment(1, 2, self.lives, 1.0)
         return None
 
     def said(self, *kinds: type) -> list[Any]:

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import actorflow as af
-from actorflow.actors.executor import Executor
-from actorflow.actors.register import Source
-from actorflow.actors.starvation import Producers
-from actorflow.coord.replica import Replica
-from actorflow.kernels.devices import checked
+from actorflow.coord.actors.replica import Replica
+from actorflow.dataflow.engine.executor import Executor
+from actorflow.dataflow.state.register import Source
+from actorflow.dataflow.state.starvation_detector import Producers
+from actorflow.kernels.device.devices import check_devices
 
 
 def executor(
@@ -26,7 +26,7 @@ def executor(
         graph,
         system,
         Source(name),
-        devices=checked(devices),
+        devices=check_devices(devices),
         threads=threads,
         max_messages=64,
         producers=Producers(system.now),

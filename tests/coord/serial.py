@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.optim import Transform
-from actorflow.rows import Rows
+from actorflow.values.sparse import SparseRows
 
 Values = dict[str, np.ndarray]
 Contribution = tuple[int, Mapping[str, Any]]
@@ -29,7 +29,7 @@ def serial(
     for contributions in updates:
         grads = {name: folded([g[name] for _, g in sorted(contributions, key=_rank)]) for name in now}
         given = {
-            name: Rows(g[0], g[1], now[name].shape) if isinstance(g, tuple) else g
+            name: SparseRows(g[0], g[1], now[name].shape) if isinstance(g, tuple) else g
             for name, g in grads.items()
         }
         if not transform.sparse:
@@ -122,7 +122,7 @@ def _replaced(before: Any, after: Any) -> Any:
 
 
 def _sparse(value: Any) -> bool:
-    return isinstance(value, Rows)
+    return isinstance(value, SparseRows)
 
 
 def _rank(contribution: Contribution) -> int:

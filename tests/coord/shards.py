@@ -12,23 +12,23 @@ import numpy as np
 import actorflow as af
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.actors.variable import Initialise, VariableActor
-from actorflow.coord.meeting import Meet
-from actorflow.coord.messages import (
+from actorflow.coord.actors.introductions import Introduction
+from actorflow.coord.actors.shard import ShardActor
+from actorflow.coord.rules.messages import (
     Commit,
     Contribute,
     Discard,
-    Drop,
-    End,
+    DropContributions,
     Never,
+    PrepareUpdate,
     Pull,
     Pulled,
-    Stage,
-    Standing,
+    RunEnded,
+    ShardStatus,
 )
-from actorflow.coord.shard import ShardActor
+from actorflow.dataflow.state.variable import Initialise, VariableActor
 from actorflow.errors import CoordinationError
-from actorflow.spec import Spec
+from actorflow.values.spec import Spec
 
 START = {"w": np.arange(6, dtype="float32").reshape(3, 2), "b": np.full(2, 0.5, "float32")}
 """The model: one variable a shard, or both on one."""
@@ -36,14 +36,14 @@ START = {"w": np.arange(6, dtype="float32").reshape(3, 2), "b": np.full(2, 0.5, 
 
 @dataclass(frozen=True)
 class Found:
-    """What the rule of recovery says, as `coord.succession` wants it."""
+    """What the rule of recovery says, as `coord.actors.failover` wants it."""
 
     version: int
     behind: tuple[int, ...]
     discards: tuple[int, ...]
 
 
-def recover(standings: Mapping[int, Standing]) -> Found:
+def recover(standings: Mapping[int, ShardStatus]) -> Found:
     """The highest version wins: who is behind commits what it has staged; what nobody committed is discarded."""
     version = max(standing.version for standing in standings.values())
     behind = tuple(n for n, standing in sorted(standings.items()) if standing.version < version)
@@ -129,7 +129,7 @@ class Shards:
         for name, ref in self.variables.items():
             await ref.ask(Initialise(self.start[name]))
         for ref in self.refs:
-            ref.signal(Meet(self.coordinator_ref, self.refs))
+            ref.signal(Introduction(self.coordinator_ref, self.refs))
 
     # -- workers ----------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class Shards:
 
     # -- the coordinator --------------------------------------------------------------------------------
 
-    def say(self, message: Stage | Commit | Discard | Drop | End) -> None:
+    def say(self, message: PrepareUpdate | Commit | Discard | DropContributions | RunEnded) -> None:
         """Says something to every shard."""
         for ref in self.refs:
             ref.signal(message)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actorflow.coord.policy import Backup
+from actorflow.coord.rules.policy import Backup
 from tests.coord.naive import Naive
 from tests.coord.world import CHIEF, World
 

@@ -9,20 +9,20 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.variable import Read
-from actorflow.coord.messages import (
+from actorflow.coord.rules.messages import (
     Committed,
     Discard,
-    End,
     Fence,
-    Stage,
-    Standing,
+    PrepareUpdate,
+    RunEnded,
+    ShardStatus,
     Unstaged,
 )
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.state.variable import Read
+from tests.coord.actors.test_shard import ADAM, equal, shards
 from tests.coord.serial import serial
 from tests.coord.shards import START, Shards, gradients, pulled
-from tests.coord.test_shard import ADAM, equal, shards
 
 ALONE: Any = [["w", "b"]]
 
@@ -30,7 +30,7 @@ ALONE: Any = [["w", "b"]]
 def test_the_only_shard_applies_what_it_has_prepared_and_says_so_at_once() -> None:
     async def body(world: Shards) -> None:
         await world.contribute(1, 0, 0, gradients(1))
-        stage = Stage(1, 0, ((0, 1),), commits=True)
+        stage = PrepareUpdate(1, 0, ((0, 1),), commits=True)
         for _ in range(2):
             world.say(stage)
             assert await world.heard(Committed) == [Committed(1, 0, 0)]
@@ -47,7 +47,7 @@ def test_the_only_shard_that_cannot_prepare_says_so_and_nothing_has_changed() ->
 
     async def body(world: Shards) -> None:
         await world.contribute(1, 0, 0, gradients(1))
-        stage = Stage(1, 0, ((0, 1),), commits=True)
+        stage = PrepareUpdate(1, 0, ((0, 1),), commits=True)
         for _ in range(2):
             world.say(stage)
             (unstaged,) = await world.heard(Unstaged)
@@ -70,15 +70,15 @@ def test_what_the_only_shard_still_prepares_can_be_taken_back(how: str) -> None:
 
     async def body(world: Shards) -> None:
         await world.contribute(1, 0, 0, gradients(1))
-        world.say(Stage(1, 0, ((0, 1),), commits=True))
+        world.say(PrepareUpdate(1, 0, ((0, 1),), commits=True))
         await reached.wait()
         match how:
             case "fence":
-                assert await world.refs[0].ask(Fence(2)) == Standing(0, 0, None, None)
+                assert await world.refs[0].ask(Fence(2)) == ShardStatus(0, 0, None, None)
             case "discard":
                 world.say(Discard(1, 0))
             case "end":
-                world.say(End(1))
+                world.say(RunEnded(1))
             case "lost":
                 await world.system.stop(world.coordinator_ref)
                 with pytest.raises(errors.CoordinatorLost):

@@ -10,18 +10,18 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.variable import Read
-from actorflow.arrays import same
-from actorflow.coord.messages import (
+from actorflow.coord.rules.messages import (
     Commit,
     Committed,
+    PrepareUpdate,
     Pull,
-    Stage,
     Staged,
 )
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.state.variable import Read
+from actorflow.values.arrays import same
+from tests.coord.actors.test_shard import equal, shards, update
 from tests.coord.shards import START, Shards
-from tests.coord.test_shard import equal, shards, update
 
 
 def test_rows_are_of_one_version_with_the_rest_and_leave_the_table_where_it_is() -> None:
@@ -33,7 +33,7 @@ def test_rows_are_of_one_version_with_the_rest_and_leave_the_table_where_it_is()
         for version in range(2):
             grads = {"w": (at, pulled[-1].values["w"] + 1), "b": np.ones(2, "float32")}
             await world.contribute(version + 1, 0, version, grads)
-            world.say(Stage(1, version, ((0, version + 1),)))
+            world.say(PrepareUpdate(1, version, ((0, version + 1),)))
             await world.heard(Staged)
             between = await world.refs[0].ask(Pull(version, {"w": at}))
             assert (between.version, equal(between.values, pulled[-1].values)) == (version, True)
@@ -45,7 +45,7 @@ def test_rows_are_of_one_version_with_the_rest_and_leave_the_table_where_it_is()
         whole, _ = await table.ask(Read())
         assert same(pulled[-1].values["w"], whole[at])
         assert same(pulled[0].values["w"], START["w"][at]), "what was pulled never changes"
-        tally = world.cells["w"].register.tally
+        tally = world.cells["w"].register.write_counts
         assert (tally.in_place, tally.copied) == (2, 0), "nobody held it"
 
     shards(body, lambda: OptimizerActor(af.optim.sgd(0.1)))
@@ -71,7 +71,7 @@ def test_rows_beside_a_dense_gradient_of_another_rank_are_named_once() -> None:
             numbers = 2 * version + 1, 2 * version + 2
             await world.contribute(numbers[0], 0, version, {"w": rows, "b": bias})
             await world.contribute(numbers[1], 1, version, {"w": whole, "b": bias})
-            world.say(Stage(1, version, ((0, numbers[0]), (1, numbers[1]))))
+            world.say(PrepareUpdate(1, version, ((0, numbers[0]), (1, numbers[1]))))
             await world.heard(Staged)
             world.say(Commit(1, version))
             await world.heard(Committed)

@@ -12,13 +12,13 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.actors.actor import Actor
-from actorflow.actors.gradients import MakeState
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.register import Source, Write
-from actorflow.actors.variable import WriteValue
-from actorflow.coord.messages import Committed, Stage
+from actorflow.coord.rules.messages import Committed, PrepareUpdate
+from actorflow.dataflow.optimizer.gradients import MakeState
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.state.register import Source, WriteMode
+from actorflow.dataflow.state.variable import WriteValue
+from tests.coord.actors.test_shard import ADAM, shards
 from tests.coord.shards import START, Shards
-from tests.coord.test_shard import ADAM, shards
 
 ALONE: Any = [["w", "b"]]
 TABLE = {"w": np.linspace(-1, 1, 40_000, dtype="float32").reshape(-1, 2), "b": np.zeros(2, "float32")}
@@ -65,7 +65,7 @@ async def updated(world: Shards, updates: int) -> list[bytes]:
         rows = (at, rng.standard_normal((3, 2)).astype("float32"))
         grads = {"w": rows, "b": rng.standard_normal(2).astype("float32")}
         await world.contribute(version + 1, 0, version, grads)
-        world.say(Stage(1, version, ((0, version + 1),), commits=True))
+        world.say(PrepareUpdate(1, version, ((0, version + 1),), commits=True))
         await world.heard(Committed)
     values, kept = await world.values(updates), state(world)
     return [a.tobytes() for tree in (values, kept["mean"], kept["square"]) for _, a in sorted(tree.items())]
@@ -117,11 +117,11 @@ def test_a_state_that_was_made_from_other_values_is_made_anew() -> None:
     async def body(world: Shards) -> None:
         await world.refs[0].ask(MakeState(LIMIT_S))
         await world.refs[0].ask(MakeState(LIMIT_S))
-        written = WriteValue(Write.ASSIGN, np.full(2, 9.0, "float32"), Source("test"), 1)
+        written = WriteValue(WriteMode.ASSIGN, np.full(2, 9.0, "float32"), Source("test"), 1)
         await world.variables["b"].ask(written)
         grads = {name: np.ones_like(value) for name, value in START.items()}
         await world.contribute(1, 0, 0, grads)
-        world.say(Stage(1, 0, ((0, 1),), commits=True))
+        world.say(PrepareUpdate(1, 0, ((0, 1),), commits=True))
         await world.heard(Committed)
         assert (await world.values(1))["b"].tolist() == [10.0, 10.0]
 

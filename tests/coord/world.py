@@ -10,31 +10,31 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from actorflow.coord.apart import Apart
-from actorflow.coord.desk import NO_BATCH
-from actorflow.coord.duty import base_of
-from actorflow.coord.messages import (
+from actorflow.coord.rules.contribution_table import NO_BATCH
+from actorflow.coord.rules.coordinator_state import CoordinatorState
+from actorflow.coord.rules.messages import (
+    Assignment,
     Batch,
-    Beat,
     Computed,
     Contribute,
-    End,
+    ContributionOutcome,
     Exhausted,
     Fence,
+    Heartbeat,
     Join,
-    Kept,
     Leave,
     Missed,
-    Outcome,
     Permit,
     Refused,
-    Seat,
+    RunEnded,
+    Stored,
     Updated,
 )
-from actorflow.coord.outgoing import Send, ToObserver, ToShard, ToWorker
-from actorflow.coord.policy import Policy
-from actorflow.coord.rounds import Rounds
-from actorflow.coord.settings import RunSettings
+from actorflow.coord.rules.outbox import Send, ToObserver, ToShard, ToWorker
+from actorflow.coord.rules.per_shard_state import PerShardState
+from actorflow.coord.rules.policy import Policy
+from actorflow.coord.rules.run_settings import RunSettings
+from actorflow.coord.rules.worker_state import base_of
 from actorflow.errors import Fenced
 from tests.coord.cluster import LoneShard, ModelShard
 
@@ -55,11 +55,11 @@ class ModelWorker:
         self.process = process
         self.size = size
         self.alive = True
-        self.seat: Seat | None = None
+        self.seat: Assignment | None = None
         self.permit: Permit | None = None
         self.bases: dict[int, int] = {}
         self.answers: dict[int, bool] = {}
-        self.end: End | None = None
+        self.end: RunEnded | None = None
 
 
 class World:
@@ -78,13 +78,15 @@ class World:
         shards: int = 2,
         *,
         size: int | None = None,
-        rounds: Callable[..., Rounds] | None = None,
+        rounds: Callable[..., CoordinatorState] | None = None,
         **settings: Any,
     ) -> None:
         self.settings = RunSettings(**settings)
         names = [f"worker{n}" for n in range(workers)]
         self.apart = self.settings.agreement == "per_shard"
-        self.rounds = (rounds or (Apart if self.apart else Rounds))(policy, names, shards, self.settings)
+        self.rounds = (rounds or (PerShardState if self.apart else CoordinatorState))(
+            policy, names, shards, self.settings
+        )
         kind = LoneShard if self.apart else ModelShard
         self.shards: Sequence[ModelShard] = [kind(n, fresh=policy.fresh) for n in range(shards)]
         self.workers = {name: ModelWorker(name, size) for name in names}
@@ -92,8 +94,8 @@ class World:
         self.now = 0.0
         self.pulling: list[tuple[ModelShard, str, Pulling]] = []
         self.updates: list[Updated] = []
-        self.ends: list[End] = []
-        self.outcomes: dict[int, list[Outcome]] = {}
+        self.ends: list[RunEnded] = []
+        self.outcomes: dict[int, list[ContributionOutcome]] = {}
         self.permits: list[Permit] = []
         self.deaths = 0
         self.spread = 0
@@ -118,7 +120,7 @@ class World:
             self.to_shard(self.shards[int(target[5:])], source, message)
         elif self.workers[target].alive:
             self.to_worker(self.workers[target], source, message)
-        clocks = [self.rounds.desk.clock[rank] for rank in self.rounds.members.alive]
+        clocks = [self.rounds.contributions.clock[rank] for rank in self.rounds.members.alive]
         self.spread = max(self.spread, max(clocks, default=0) - min(clocks, default=0))
 
     def send(self, sends: tuple[Send, ...]) -> None:
@@ -128,7 +130,7 @@ class World:
                     self.link(CHIEF, f"shard{shard}").append(message)
                 case ToWorker(process, message):
                     self.link(CHIEF, process).append(message)
-                case ToObserver(End() as end):
+                case ToObserver(RunEnded() as end):
                     self.ends.append(end)
                 case ToObserver(Updated() as update):
                     self.updates.append(update)
@@ -164,26 +166,26 @@ class World:
 
     def to_worker(self, worker: ModelWorker, source: str, message: Any) -> None:
         match message:
-            case Seat():
+            case Assignment():
                 worker.seat = message
-            case Outcome():
+            case ContributionOutcome():
                 self.outcomes.setdefault(message.number, []).append(message)
                 if worker.permit is not None and worker.permit.number == message.number:
                     worker.permit = None
             case Permit():
                 self.permits.append(message)
                 self.begin(worker, message)
-            case End(error=Fenced()):
+            case RunEnded(error=Fenced()):
                 worker.seat = worker.permit = None
                 self.link(worker.process, CHIEF).append(Join(worker.process))
-            case End():
+            case RunEnded():
                 worker.end = message
             case (int(number), int(shard), int(base)):
                 if worker.permit is not None and worker.permit.number == number:
                     worker.bases[shard] = base
                     if len(worker.bases) == len(self.shards):
                         self.contribute(worker, worker.permit)
-            case (int(shard), Kept() | Refused() as answer):
+            case (int(shard), Stored() | Refused() as answer):
                 self.answered(worker, shard, answer)
 
     def begin(self, worker: ModelWorker, permit: Permit) -> None:
@@ -208,11 +210,11 @@ class World:
             told = Contribute(permit.term, permit.number, permit.rank, base, {}, bases)
             self.link(worker.process, f"shard{shard.shard}").append(told)
 
-    def answered(self, worker: ModelWorker, shard: int, answer: Kept | Refused) -> None:
+    def answered(self, worker: ModelWorker, shard: int, answer: Stored | Refused) -> None:
         permit = worker.permit
         if permit is None or permit.number != answer.number:
             return
-        worker.answers[shard] = isinstance(answer, Kept)
+        worker.answers[shard] = isinstance(answer, Stored)
         kept = tuple(worker.answers.values())
         if not all(kept) and not (self.apart and (any(kept) or len(kept) < len(self.shards))):
             self.say(worker, Missed(permit.term, permit.number, permit.rank))
@@ -256,7 +258,7 @@ class World:
         worker = self.workers[process]
         if worker.alive and worker.seat is not None:
             self.deaths += 1
-            self.say(worker, Leave(worker.seat.rank, worker.seat.life))
+            self.say(worker, Leave(worker.seat.rank, worker.seat.incarnation))
             worker.alive = False
 
     def beat(self) -> None:
@@ -264,10 +266,10 @@ class World:
         for worker in self.workers.values():
             if worker.alive and worker.seat is not None and worker.end is None:
                 number = 0 if worker.permit is None else worker.permit.number
-                self.say(worker, Beat(worker.seat.rank, worker.seat.life, number))
+                self.say(worker, Heartbeat(worker.seat.rank, worker.seat.incarnation, number))
 
     def tick(self) -> None:
-        self.now += self.settings.beat_s
+        self.now += self.settings.heartbeat_s
         self.beat()
         while any(self.links[key] for key in self.busy() if key[1] == CHIEF):
             self.deliver(next(key for key in self.busy() if key[1] == CHIEF))
@@ -318,7 +320,7 @@ class World:
         if not self.deaths:
             assert {*numbers} <= self.outcomes.keys(), "who lives hears what was used"
         assert len(self.ends) == 1
-        assert all(shard.end == End(end.term, end.error) for shard in self.shards for end in self.ends)
+        assert all(shard.end == RunEnded(end.term, end.error) for shard in self.shards for end in self.ends)
         if self.rounds.policy.fresh:
             assert {base - u.version for u in self.updates for *_, base in u.chosen} <= {-1}, "stale"
 
@@ -353,7 +355,7 @@ class World:
             assert len(outcomes) == 1, "two receipts"
             assert outcomes[0].accepted == (number in used)
         assert len(self.ends) == 1
-        assert all(shard.end == End(end.term, end.error) for shard in self.shards for end in self.ends)
+        assert all(shard.end == RunEnded(end.term, end.error) for shard in self.shards for end in self.ends)
         versions = [shard.version for shard in self.shards]
         if self.rounds.policy.fresh:
             assert max(versions) - min(versions) <= 1

@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from actorflow.data.chunk import Chunk, number
-from actorflow.data.stage import Operator, Place
+from actorflow.data.stages.stage import CallSite, Operator
+from actorflow.data.values.chunk import Chunk, number
 from actorflow.errors import InputError
 
-PLACE = Place("stage 'x'", "here.py:1")
+PLACE = CallSite("stage 'x'", "here.py:1")
 cuts = st.lists(st.integers(1, 9), max_size=8)
 
 

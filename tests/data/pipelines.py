@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from actorflow.data.in_memory import SliceSource
 from actorflow.data.pipeline import Pipeline
+from actorflow.data.sources.in_memory import SliceSource
 
 Epoch = list[Any]
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from actorflow.data.pool import ProcessMapper
-from actorflow.loop import loop_factory
+from actorflow.data.workers.process_pool import ProcessMapper
+from actorflow.runtime.event_loop import loop_factory
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "the loop of actorflow": loop_factory()}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from actorflow.data.source import Source
+from actorflow.data.sources.protocol import Source
 from actorflow.errors import InputError
 
 SIZES = st.lists(st.integers(1, 70), min_size=1, max_size=8)

@@ -13,8 +13,8 @@ from hypothesis import given
 
 import actorflow as af
 from actorflow import errors
-from actorflow.data.chance import bits
 from actorflow.data.pipeline import Pipeline
+from actorflow.data.values.rng import bits
 from tests.data import functions
 from tests.data.pipelines import Drawn, Unsized, drawn, numbers_from
 

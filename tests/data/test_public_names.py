@@ -35,7 +35,7 @@ def test_a_source_begins_a_pipeline_at_the_line_of_the_user() -> None:
     pipeline = af.data.numbers(3)
 
     assert isinstance(pipeline, af.data.Pipeline)
-    assert pipeline._place.line.startswith("tests/data/test_public_names.py:")
+    assert pipeline._call_site.line.startswith("tests/data/test_public_names.py:")
     assert inspect.signature(af.data.numbers).return_annotation == "Pipeline"
 
 

@@ -8,14 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from actorflow.datasets.dataset import Dataset, Source
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 
 CONTENT = b"truth universally acknowledged\n"
 
 
 def dataset(
     content: bytes = CONTENT,
-    sources: Callable[[Places], Iterable[Source]] = lambda places: (),
+    sources: Callable[[DatasetFolders], Iterable[Source]] = lambda places: (),
     name: str = "made",
 ) -> Dataset:
     return Dataset(

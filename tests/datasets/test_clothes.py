@@ -12,7 +12,7 @@ import pytest
 
 import actorflow as af
 from actorflow.datasets import clothes, fetching
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 from actorflow.errors import DatasetDamaged, DatasetMissing
 
 SIZES = {"train": 3, "t10k": 2}
@@ -47,10 +47,10 @@ def test_images_and_labels_come_out_of_the_files_of_the_package(where: str, tmp_
         "installed": tmp_path / "share" / "fashion-mnist",
     }[where]
     content = package(inside)
-    places = Places(tmp_path / "kept", tmp_path / "given", (), (tmp_path / "share",))
+    places = DatasetFolders(tmp_path / "kept", tmp_path / "given", (), (tmp_path / "share",))
     made = replace(clothes.FASHION_MNIST, sha256=sha256(content).hexdigest(), size=len(content))
 
-    images, labels, test_images, test_labels = clothes.decoded(
+    images, labels, test_images, test_labels = clothes.decode(
         fetching.load(made, places=places, download=False)
     )
 
@@ -65,7 +65,7 @@ def test_images_and_labels_come_out_of_the_files_of_the_package(where: str, tmp_
 def test_other_images_and_files_that_are_cut_off_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "given" / "fashion-mnist"
     package(folder)
-    places = Places(tmp_path / "kept", tmp_path / "given", (), ())
+    places = DatasetFolders(tmp_path / "kept", tmp_path / "given", (), ())
     with pytest.raises(DatasetDamaged, match="bytes with sha256"):
         fetching.load(clothes.FASHION_MNIST, places=places, download=False)
 
@@ -82,7 +82,7 @@ def test_without_the_package_it_says_what_can_be_done(
 
     with pytest.raises(DatasetMissing) as failed:
         fetching.fetch(
-            clothes.FASHION_MNIST, places=Places(tmp_path / "kept", None, (), (tmp_path / "share",))
+            clothes.FASHION_MNIST, places=DatasetFolders(tmp_path / "kept", None, (), (tmp_path / "share",))
         )
 
     said = str(failed.value)

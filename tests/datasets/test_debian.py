@@ -9,7 +9,7 @@ import pytest
 
 from actorflow.datasets import debian
 from actorflow.datasets.dataset import Absent, Source
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 from tests.datasets.packages import program
 
 # Packages of the tests are files with the text of the one variable. To unpack one, dpkg-deb -x FILE FOLDER.
@@ -23,13 +23,13 @@ def read(package: Path) -> bytes:
         raise Absent(error.strerror) from error
 
 
-def sources(places: Places) -> list[Source]:
+def sources(places: DatasetFolders) -> list[Source]:
     return list(debian.of_r("r-cran-made", "made", read, lambda: None, places))
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(tmp_path / "kept", tmp_path / "given", (tmp_path / "library",))
+def places(tmp_path: Path) -> DatasetFolders:
+    return DatasetFolders(tmp_path / "kept", tmp_path / "given", (tmp_path / "library",))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def installed(library: Path, text: bytes) -> None:
     (library / "made" / "text").write_bytes(text)
 
 
-def test_folders_of_the_user_come_first_and_downloads_last(places: Places, programs: Path) -> None:
+def test_folders_of_the_user_come_first_and_downloads_last(places: DatasetFolders, programs: Path) -> None:
     assert places.given is not None
     installed(places.r_libraries[0], b"installed")
     installed(places.given, b"given")
@@ -81,7 +81,7 @@ def test_folders_of_the_user_come_first_and_downloads_last(places: Places, progr
 
 
 def test_a_package_is_downloaded_without_root_into_a_folder_that_goes_away(
-    places: Places, programs: Path, tmp_path: Path
+    places: DatasetFolders, programs: Path, tmp_path: Path
 ) -> None:
     program(programs, "dpkg-deb", UNPACK)
     program(programs, "apt-get", f'echo "$*" "$LC_ALL" > {tmp_path}/asked; echo text > r-cran-made_1_all.deb')
@@ -111,7 +111,9 @@ def test_a_package_is_downloaded_without_root_into_a_folder_that_goes_away(
         (None, "apt-get is not installed"),
     ],
 )
-def test_what_apt_says_is_passed_on(apt: str | None, why: str, places: Places, programs: Path) -> None:
+def test_what_apt_says_is_passed_on(
+    apt: str | None, why: str, places: DatasetFolders, programs: Path
+) -> None:
     program(programs, "dpkg-deb", UNPACK)
     if apt is not None:
         program(programs, "apt-get", apt)
@@ -119,7 +121,9 @@ def test_what_apt_says_is_passed_on(apt: str | None, why: str, places: Places, p
     assert told(sources(places)[-1])[0] == why
 
 
-def test_nothing_is_downloaded_that_could_not_be_read(places: Places, programs: Path, tmp_path: Path) -> None:
+def test_nothing_is_downloaded_that_could_not_be_read(
+    places: DatasetFolders, programs: Path, tmp_path: Path
+) -> None:
     program(programs, "apt-get", f"echo asked > {tmp_path}/asked")
 
     def need() -> None:
@@ -132,7 +136,7 @@ def test_nothing_is_downloaded_that_could_not_be_read(places: Places, programs: 
 
 
 def test_a_package_that_cannot_be_unpacked_or_is_another_is_passed_over(
-    places: Places, programs: Path
+    places: DatasetFolders, programs: Path
 ) -> None:
     assert places.given is not None
     places.given.mkdir()
@@ -147,7 +151,7 @@ def test_a_package_that_cannot_be_unpacked_or_is_another_is_passed_over(
 
 
 def test_a_mirror_that_never_answers_is_given_up(
-    places: Places, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    places: DatasetFolders, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(programs, "dpkg-deb", UNPACK)
     program(programs, "apt-get", f"echo $$ > {tmp_path}/pid; exec sleep 600")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from actorflow.datasets import fetching, kept
+from actorflow.datasets import atomic_files, fetching
 from actorflow.datasets.dataset import Source
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 from actorflow.errors import ConfigError, DatasetDamaged, DatasetMissing
 from tests.busy import HANG_S
 from tests.datasets.packages import CONTENT, dataset
@@ -34,21 +34,21 @@ class Package:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(tmp_path / "kept", tmp_path / "given", r_libraries=())
+def places(tmp_path: Path) -> DatasetFolders:
+    return DatasetFolders(tmp_path / "kept", tmp_path / "given", r_libraries=())
 
 
-def test_what_took_long_is_kept_and_not_asked_for_again(places: Places) -> None:
+def test_what_took_long_is_kept_and_not_asked_for_again(places: DatasetFolders) -> None:
     package = Package()
 
     for _ in range(3):
         assert fetching.load(package.dataset, places=places) == CONTENT
 
     assert package.asked == 1
-    assert kept.read(places.kept / "made.txt") == CONTENT
+    assert atomic_files.read(places.kept / "made.txt") == CONTENT
 
 
-def test_what_is_quick_leaves_no_trace(places: Places) -> None:
+def test_what_is_quick_leaves_no_trace(places: DatasetFolders) -> None:
     package = Package(slow=False)
 
     assert fetching.load(package.dataset, places=places) == CONTENT
@@ -56,17 +56,17 @@ def test_what_is_quick_leaves_no_trace(places: Places) -> None:
     assert not places.kept.exists()
 
 
-def test_a_file_in_the_folder_of_the_user_is_taken_as_it_is(places: Places) -> None:
+def test_a_file_in_the_folder_of_the_user_is_taken_as_it_is(places: DatasetFolders) -> None:
     package = Package()
     assert places.given is not None
-    kept.keep(places.given / "made.txt", CONTENT)
+    atomic_files.keep(places.given / "made.txt", CONTENT)
 
     assert fetching.load(package.dataset, places=places) == CONTENT
     assert package.asked == 0
     assert not places.kept.exists()
 
 
-def test_nothing_is_downloaded_for_who_does_not_want_it(places: Places) -> None:
+def test_nothing_is_downloaded_for_who_does_not_want_it(places: DatasetFolders) -> None:
     package = Package(downloads=True)
 
     with pytest.raises(DatasetMissing, match="data set 'made' must be found"):
@@ -76,7 +76,7 @@ def test_nothing_is_downloaded_for_who_does_not_want_it(places: Places) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", CONTENT[:-1], CONTENT + b"x", b"X" + CONTENT[1:]])
-def test_a_damaged_cache_is_told_and_fetching_mends_it(damage: bytes, places: Places) -> None:
+def test_a_damaged_cache_is_told_and_fetching_mends_it(damage: bytes, places: DatasetFolders) -> None:
     package = Package()
     path = fetching.fetch(package.dataset, places=places).path
     path.write_bytes(damage)
@@ -91,7 +91,7 @@ def test_a_damaged_cache_is_told_and_fetching_mends_it(damage: bytes, places: Pl
     assert fetching.load(package.dataset, places=places) == CONTENT
 
 
-def test_a_whole_file_stays_and_a_copy_is_made_of_it(places: Places, tmp_path: Path) -> None:
+def test_a_whole_file_stays_and_a_copy_is_made_of_it(places: DatasetFolders, tmp_path: Path) -> None:
     package = Package()
     first = fetching.fetch(package.dataset, places=places)
     before = first.path.stat()
@@ -107,7 +107,7 @@ def test_a_whole_file_stays_and_a_copy_is_made_of_it(places: Places, tmp_path: P
     assert package.asked == 1
 
 
-def test_a_package_with_another_content_is_refused_and_nothing_kept(places: Places) -> None:
+def test_a_package_with_another_content_is_refused_and_nothing_kept(places: DatasetFolders) -> None:
     package = Package(content=b"another edition")
 
     for get in (fetching.load, fetching.fetch):
@@ -116,29 +116,29 @@ def test_a_package_with_another_content_is_refused_and_nothing_kept(places: Plac
     assert not places.kept.exists()
 
 
-def test_an_error_names_the_places_where_nothing_is(places: Places, tmp_path: Path) -> None:
+def test_an_error_names_the_places_where_nothing_is(places: DatasetFolders, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing) as failed:
         fetching.fetch(dataset(), places=places)
     assert f"the cache {places.kept}: no made.txt" in str(failed.value)
     assert f"ACTORFLOW_DATA {places.given}: no made.txt" in str(failed.value)
 
     with pytest.raises(DatasetMissing, match="ACTORFLOW_DATA: not set\n"):
-        fetching.fetch(dataset(), places=Places(tmp_path, r_libraries=()))
+        fetching.fetch(dataset(), places=DatasetFolders(tmp_path, r_libraries=()))
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ConfigError, match=f"got {tmp_path}/file/kept"):
-        fetching.load(Package().dataset, places=Places(tmp_path / "file" / "kept"))
+        fetching.load(Package().dataset, places=DatasetFolders(tmp_path / "file" / "kept"))
 
 
 AT_ONCE = """
 import sys
 from pathlib import Path
-from actorflow.datasets import fetching, kept
+from actorflow.datasets import fetching, atomic_files
 from actorflow.datasets.dataset import Source
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 from tests.datasets.packages import dataset
 
 content = b"x" * 5_000_000
@@ -147,9 +147,9 @@ path = Path(sys.argv[1]) / made.file
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(20):
-    fetching.load(made, places=Places(path.parent))  # raises where it finds a half
+    fetching.load(made, places=DatasetFolders(path.parent))  # raises where it finds a half
     path.unlink(missing_ok=True)
-print(fetching.fetch(made, places=Places(path.parent)).size)
+print(fetching.fetch(made, places=DatasetFolders(path.parent)).size)
 """
 
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 import actorflow as af
 from actorflow.datasets import fetching, handwriting
-from actorflow.datasets.places import Places
+from actorflow.datasets.folders import DatasetFolders
 from actorflow.errors import DatasetMissing
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_lost_in_the_file(data: st.DataObject, count: int) -> None:
     ink = data.draw(arrays("float64", (count, 64), elements=st.integers(0, 16)))
     digits = data.draw(arrays("int64", count, elements=st.integers(0, 9)))
 
-    images, labels = handwriting.decoded(handwriting.normalised(ink, digits))
+    images, labels = handwriting.decode(handwriting.normalise(ink, digits))
 
     np.testing.assert_array_equal(images.reshape(count, 64) * 16, ink)
     np.testing.assert_array_equal(labels, digits)
@@ -59,5 +59,5 @@ def test_without_scikit_learn_a_copy_will_do(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(DatasetMissing, match=r"(?s)scikit-learn: not installed.*pip install scikit-learn"):
         af.datasets.digits()
-    content = fetching.load(handwriting.DIGITS, places=Places(tmp_path / "cache", tmp_path / "copy"))
-    assert len(handwriting.decoded(content)[1]) == 1797
+    content = fetching.load(handwriting.DIGITS, places=DatasetFolders(tmp_path / "cache", tmp_path / "copy"))
+    assert len(handwriting.decode(content)[1]) == 1797

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.trainer import RunDone, train
+from actorflow.training.trainer import RunDone, train
 
 
 @pytest.fixture(scope="module")

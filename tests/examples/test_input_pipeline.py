@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.trainer import RunDone, train
+from actorflow.training.trainer import RunDone, train
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.arrays import same
-from actorflow.coord.messages import Commit, Committed, Stage, Staged
+from actorflow.coord.rules.messages import Commit, Committed, PrepareUpdate, Staged
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.values.arrays import same
 from tests.coord.shards import START, Shards, gradients
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -55,7 +55,7 @@ def over_shards(
             async with asyncio.timeout(20):
                 for version, base in enumerate(bases):
                     await world.contribute(version + 1, 0, base, gradients(seed + version))
-                    world.say(Stage(1, version, ((0, version + 1),)))
+                    world.say(PrepareUpdate(1, version, ((0, version + 1),)))
                     await world.heard(Staged)
                     world.say(Commit(1, version))
                     await world.heard(Committed)

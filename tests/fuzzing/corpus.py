@@ -14,17 +14,17 @@ from unittest.mock import patch
 
 import numpy as np
 
-from actorflow.coord.policy import Async, Backup, Policy, Sync
+from actorflow.coord.rules.policy import Async, Backup, Policy, Sync
 from actorflow.errors import ActorDied, Where, WireError
-from actorflow.lists import TensorList
-from actorflow.sim.wires import SimWire
-from actorflow.transport import envelopes
-from actorflow.transport.channel import Envelope, Lane, Say
-from actorflow.transport.codec import join
-from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import Datagram, End, Form, pack, unpack
-from actorflow.transport.kinds import DTYPES, Lossy
-from actorflow.transport.settings import Settings
+from actorflow.sim.world.links import SimWire
+from actorflow.transport.codec.message_codec import join
+from actorflow.transport.codec.types import DTYPES, Lossy
+from actorflow.transport.rules import envelopes
+from actorflow.transport.rules.channel import Envelope, EnvelopeKind, Lane
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.datagrams import Datagram, DatagramKind, SessionEnd, pack, unpack
+from actorflow.transport.rules.link_settings import LinkSettings
+from actorflow.values.tensor_list import TensorList
 from tests.cluster.programs import Task
 from tests.cluster.training import in_world, train
 from tests.transport.net import Net, Way
@@ -64,8 +64,8 @@ def recorded() -> Corpus:
         ):
             _trained(policy, task)
         _talked(list(spoken()))
-    hellos = {parts[1]: None for parts in datagrams if unpack(parts).form is Form.HELLO}
-    forms = [[parts for parts in datagrams if unpack(parts).form is form] for form in Form]
+    hellos = {parts[1]: None for parts in datagrams if unpack(parts).form is DatagramKind.HELLO}
+    forms = [[parts for parts in datagrams if unpack(parts).form is form] for form in DatagramKind]
     return Corpus(_kept(frames), tuple(parts for form in forms for parts in _kept(form)), tuple(hellos))
 
 
@@ -78,12 +78,12 @@ def _talked(envelopes_: list[Envelope]) -> None:
     net.b.send(envelopes_[0])
     net.lose()
     net.pass_time(3.0)
-    narrow = Net(Settings(window=Window(2, 1 << 20), lossy=Lossy.BFLOAT16))
+    narrow = Net(LinkSettings(window=Window(2, 1 << 20), lossy=Lossy.BFLOAT16))
     narrow.at_a.parks = True
     for _ in range(4):
         narrow.b.send(Envelope("x", np.linspace(0, 1, 2000, dtype="f4")))
     narrow.pass_time(3.0)  # it asks for credit
-    strange = pack(Datagram(Form.BEAT, End(1, 1), End(3, 1)))
+    strange = pack(Datagram(DatagramKind.BEAT, SessionEnd(1, 1), SessionEnd(3, 1)))
     narrow.a.receive(strange)  # and answers what belongs to no session
     narrow.a.close()
     narrow.deliver()
@@ -92,7 +92,9 @@ def _talked(envelopes_: list[Envelope]) -> None:
 def spoken() -> Iterator[Envelope]:
     """All that an envelope can be: says, lanes, and bodies with every kind that a header names."""
     for k, body in enumerate(_bodies()):
-        yield Envelope("echo", body, Say(k % len(Say)), Lane(k % len(Lane)), k, (0.0, 2.5)[k % 2])
+        yield Envelope(
+            "echo", body, EnvelopeKind(k % len(EnvelopeKind)), Lane(k % len(Lane)), k, (0.0, 2.5)[k % 2]
+        )
 
 
 def _bodies() -> Iterator[Any]:

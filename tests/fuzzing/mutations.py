@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 import msgpack
 
-from actorflow.clock import Entropy
-from actorflow.transport.codec import PREFIX_BYTES
-from actorflow.transport.datagrams import HEAD_BYTES, Form
-from actorflow.transport.kinds import ALIGN, Kind
+from actorflow.runtime.clock import Entropy
+from actorflow.transport.codec.message_codec import PREFIX_BYTES
+from actorflow.transport.codec.types import ALIGN, TypeCode
+from actorflow.transport.rules.datagrams import HEAD_BYTES, DatagramKind
 
 _EXTREMES = (
     0, 1, 2, 15, 16, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1,
@@ -142,7 +142,7 @@ class Mutator:
             at, to = 8 + 8 * self._below(_FIELDS), 8 + 8 * self._below(_FIELDS)
             how = self._below(6)
             if how == 0:
-                made[4] = self._below(len(Form) + 1)
+                made[4] = self._below(len(DatagramKind) + 1)
             elif how == 1:
                 made[5] = self._below(4)
             elif how == 2:
@@ -159,7 +159,7 @@ class Mutator:
     def _atom(self) -> object:
         how = self._below(10)
         if how < 4:
-            return self._below(len(Kind) + 1)
+            return self._below(len(TypeCode) + 1)
         if how < 7:
             return self.of(_EXTREMES)
         return (None, True, False, -1, 1.5, float("nan"), "", "RED", "tests.point", b"", b"\xff" * 9)[

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from actorflow.errors import WireError
-from actorflow.transport import shm_words
-from actorflow.transport.chunks import Assembly, Stream
-from actorflow.transport.kinds import Limits
-from actorflow.transport.ring import PAGE, TOKEN_BYTES, Reader, Writer, slot_bytes
-from actorflow.transport.shm_words import Said, Word
+from actorflow.transport.codec.types import MessageLimits
+from actorflow.transport.rules import shm_words
+from actorflow.transport.rules.chunks import Assembly, Stream
+from actorflow.transport.rules.ring_buffer import PAGE, TOKEN_BYTES, RingReader, RingWriter, slot_bytes
+from actorflow.transport.rules.shm_words import Word, WordMessage
 from tests.fuzzing.corpus import Corpus
 from tests.fuzzing.mutations import Mutator
 
-LIMITS = Limits(1 << 18)
+LIMITS = MessageLimits(1 << 18)
 _PIECE = 1 << 10
 _RING = 4 * PAGE
 
@@ -49,7 +49,7 @@ def rings(corpus: Corpus, mutator: Mutator) -> None:
     """A place is refused, or lies in the ring; whoever writes believes no more than it has written."""
     memory = memoryview(bytearray(PAGE + _RING))
     token = bytes(range(TOKEN_BYTES))
-    writer, reader = Writer(memory, token), Reader(memory, token)
+    writer, reader = RingWriter(memory, token), RingReader(memory, token)
     at = mutator.below(8)
     for turn in range(8):
         payload = corpus.frames[mutator.below(len(corpus.frames))][: _RING // 2]
@@ -60,7 +60,7 @@ def rings(corpus: Corpus, mutator: Mutator) -> None:
         if position is None:
             continue
         assert writer.consumed <= writer.head <= writer.consumed + 3 * _RING
-        said = Said(Word.PLACE, token, position, len(payload), head=corpus.datagrams[0][0])
+        said = WordMessage(Word.PLACE, token, position, len(payload), head=corpus.datagrams[0][0])
         parts = [bytes(part) for part in shm_words.pack(said)]
         if turn == at and mutator.below(4) == 0:
             first = mutator.damaged(bytes(memory[:PAGE]))[:PAGE]
@@ -70,7 +70,7 @@ def rings(corpus: Corpus, mutator: Mutator) -> None:
         _read(reader, parts, token)
 
 
-def _read(reader: Reader, parts: list[bytes], token: bytes) -> None:
+def _read(reader: RingReader, parts: list[bytes], token: bytes) -> None:
     """As a `ShmWire` does."""
     before = reader.consumed
     try:

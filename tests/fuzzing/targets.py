@@ -11,22 +11,23 @@ from enum import Enum, auto
 from typing import Any
 
 from actorflow.errors import PeerLost, WireError
-from actorflow.transport import codec, envelopes
-from actorflow.transport.channel import Envelope, Lane
-from actorflow.transport.codec import PREFIX_BYTES
-from actorflow.transport.datagrams import Datagram, Form, pack, unpack, unpack_hello
-from actorflow.transport.handshake import Phase
-from actorflow.transport.kinds import Limits
-from actorflow.transport.link import Link
-from actorflow.transport.settings import Settings
+from actorflow.transport.codec import message_codec
+from actorflow.transport.codec.message_codec import PREFIX_BYTES
+from actorflow.transport.codec.types import MessageLimits
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules import envelopes
+from actorflow.transport.rules.channel import Envelope, Lane
+from actorflow.transport.rules.datagrams import Datagram, DatagramKind, pack, unpack, unpack_hello
+from actorflow.transport.rules.handshake import Phase
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.fuzzing.corpus import Corpus
 from tests.fuzzing.mutations import Mutator
 from tests.fuzzing.pieces import rings, streams
 from tests.transport.net import Net, Way
 from tests.transport.ways import Recorder
 
-LIMITS = Limits(1 << 18)
-SETTINGS = Settings(silence_s=1.0, beat_s=0.25, resend_s=0.05, ack_s=0.01)
+LIMITS = MessageLimits(1 << 18)
+SETTINGS = LinkSettings(silence_s=1.0, heartbeat_s=0.25, resend_s=0.05, ack_s=0.01)
 _TURNS = 6
 _RECOVERY_S = 4 * SETTINGS.silence_s
 
@@ -37,8 +38,8 @@ def frames(corpus: Corpus, mutator: Mutator) -> None:
     """A frame is a value or refused."""
     frame = mutator.frame(corpus.frames[mutator.below(len(corpus.frames))])
     try:
-        codec.frame_size(frame[:PREFIX_BYTES], LIMITS)
-        codec.decode(frame, LIMITS)
+        message_codec.frame_size(frame[:PREFIX_BYTES], LIMITS)
+        message_codec.decode(frame, LIMITS)
     except WireError:
         return
 
@@ -59,7 +60,7 @@ def datagrams(corpus: Corpus, mutator: Mutator) -> None:
     other = corpus.datagrams[mutator.below(len(corpus.datagrams))]
     try:
         found = unpack(mutator.datagram(pick, other))
-        if found.form is Form.HELLO:
+        if found.form is DatagramKind.HELLO:
             unpack_hello(found.payload)
     except WireError:
         pass
@@ -203,7 +204,7 @@ class _Talk:
 
     def half_there(self) -> bool:
         """Whether a frame that was announced larger than it is waits for the rest, as it may for long."""
-        return any(each.missing for link, _, _ in self.ends for each in link._session._assemblies)
+        return any(each.missing for link, _, _ in self.ends for each in link._link_session._assemblies)
 
 
 def _numbers(got: list[Envelope]) -> list[int]:
@@ -223,13 +224,13 @@ def _trust(found: Datagram | None, link: Link, heads: list[bytes]) -> Trust:
     if found is None:
         return Trust.NONE
     mine, theirs = link._handshake.mine, link._handshake.theirs
-    if found.form is Form.HELLO:
+    if found.form is DatagramKind.HELLO:
         of_this = found.source > theirs or (found.source == theirs and found.target == mine)
     else:
         of_this = found.target == mine and found.source >= theirs
     if not of_this:
         return Trust.NONE
-    return Trust.HEAD if found.form is Form.CHUNK and pack(found)[0] in heads else Trust.ALL
+    return Trust.HEAD if found.form is DatagramKind.CHUNK and pack(found)[0] in heads else Trust.ALL
 
 
 TARGETS: dict[str, tuple[Target, int]] = {

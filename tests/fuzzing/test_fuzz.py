@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from actorflow.transport import codec, datagrams
-from actorflow.transport.chunks import Assembly
-from actorflow.transport.datagrams import Form
-from actorflow.transport.delivery import Receiving
-from actorflow.transport.handshake import Handshake, Heard, Phase
-from actorflow.transport.kinds import DTYPES, LIMITS, Kind
-from actorflow.transport.reading import Reader
-from actorflow.transport.ring import Reader as Ring
+from actorflow.transport.codec import message_codec
+from actorflow.transport.codec.decoder import Decoder
+from actorflow.transport.codec.types import DTYPES, LIMITS, TypeCode
+from actorflow.transport.rules import datagrams
+from actorflow.transport.rules.chunks import Assembly
+from actorflow.transport.rules.datagrams import DatagramKind
+from actorflow.transport.rules.delivery import Receiving
+from actorflow.transport.rules.handshake import Handshake, Heard, Phase
+from actorflow.transport.rules.ring_buffer import RingReader as Ring
 from tests import fuzz as command
 from tests.fuzzing.corpus import recorded
 from tests.fuzzing.mutations import Mutator
@@ -34,14 +35,15 @@ def test_what_was_recorded_has_every_form_every_dtype_and_both_lanes() -> None:
     corpus = recorded()
     said = [datagrams.unpack(parts) for parts in corpus.datagrams]
     headers = [
-        codec._tokens(frame[16 : 16 + int.from_bytes(frame[4:8], "little")]) for frame in corpus.frames
+        message_codec._tokens(frame[16 : 16 + int.from_bytes(frame[4:8], "little")])
+        for frame in corpus.frames
     ]
 
-    assert {each.form for each in said} == set(Form)
-    assert {each.lane for each in said if each.form is Form.CHUNK} == {0, 1}
+    assert {each.form for each in said} == set(DatagramKind)
+    assert {each.lane for each in said if each.form is DatagramKind.CHUNK} == {0, 1}
     assert len(corpus.frames) > 200
     kinds = {token for header in headers for token in header if type(token) is int}
-    assert set(Kind) <= kinds
+    assert set(TypeCode) <= kinds
     assert set(range(len(DTYPES))) <= kinds
     names = {token for header in headers for token in header if type(token) is str}
     assert {"coord.permit", "coord.contribute", "coord.commit", "tests.point"} <= names
@@ -69,43 +71,43 @@ def test_a_case_is_the_same_each_time(target: str, monkeypatch: pytest.MonkeyPat
 
 
 def reads_past_the_end(patch: pytest.MonkeyPatch) -> None:
-    def memory(self: Reader, length: int) -> int:
+    def memory(self: Decoder, length: int) -> int:
         start = self._offset + -self._offset % 16
         self._offset = start + length
         return start
 
-    patch.setattr(Reader, "_memory", memory)
+    patch.setattr(Decoder, "_memory", memory)
 
 
 def keeps_what_it_read(patch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
-    decode = codec.decode
+    decode = message_codec.decode
 
     def keeping(frame: Any, limits: Any = LIMITS) -> Any:
         kept.append([[] for _ in range(20)])
         return decode(frame, limits)
 
-    patch.setattr(codec, "decode", keeping)
+    patch.setattr(message_codec, "decode", keeping)
 
 
 def finds_memory_before_it_looks_at_limits(patch: pytest.MonkeyPatch) -> None:
-    integer = Reader._integer
+    integer = Decoder._integer
 
-    def trusting(self: Reader, what: str, most: int) -> int:
+    def trusting(self: Decoder, what: str, most: int) -> int:
         token = self._tokens[self._at] if self._at < self._n else 0
         bytes(min(max(token, 0), 1 << 26) if type(token) is int else 0)
         return integer(self, what, most)
 
-    patch.setattr(Reader, "_integer", trusting)
+    patch.setattr(Decoder, "_integer", trusting)
 
 
 def takes_whatever_end_it_is_from(patch: pytest.MonkeyPatch) -> None:
     hear = Handshake.hear
 
-    def careless(self: Handshake, form: Form, source: Any, target: Any, *known: Any) -> Heard:
+    def careless(self: Handshake, form: DatagramKind, source: Any, target: Any, *known: Any) -> Heard:
         return (
             Heard.TAKE
-            if form is Form.CHUNK and self.phase is Phase.OPEN
+            if form is DatagramKind.CHUNK and self.phase is Phase.OPEN
             else hear(self, form, source, target, *known)
         )
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import as_dtype, library
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import gradients
@@ -28,8 +27,9 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
-from actorflow.kernels import registry
-from actorflow.spec import Spec
+from actorflow.kernels.definition import registry
+from actorflow.values.arrays import as_dtype, library
+from actorflow.values.spec import Spec
 from tests.gpu.factors import tensors_without_signs, without_signs
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from actorflow.clock import SystemClock
+from actorflow.runtime.clock import SystemClock
 
 _NOW = SystemClock().now
 

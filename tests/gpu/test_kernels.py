@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from actorflow.arrays import as_dtype
+from actorflow.values.arrays import as_dtype
 from tests.gpu import comparing
 from tests.ops.samples import SAMPLES, Case
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow.clock import SystemClock
 from actorflow.graph.builder import Tensor
+from actorflow.runtime.clock import SystemClock
 from tests.gpu.comparing import near
 from tests.graph.programs import programs
 from tests.laws.test_device_law import placed

@@ -14,7 +14,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Port
 from actorflow.plan.lower import lower
 from actorflow.plan.program import Constant
-from actorflow.spec import ListSpec, spec
+from actorflow.values.spec import ListSpec, spec
 
 
 def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:

@@ -19,8 +19,8 @@ from actorflow.graph.fingerprint import fingerprint
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.serial import from_data, to_data
-from actorflow.plan.digest import digest
 from actorflow.plan.lower import lower
+from actorflow.plan.partition.fingerprint import fingerprint as digest
 from tests.graph.turns import CONSTANT, Bodies, Drawn, drawn_programs
 from tests.strategies import examples
 

@@ -9,7 +9,7 @@ import pytest
 import actorflow as af
 from actorflow.errors import DenseRows
 from actorflow.graph.densified import is_worth_a_word, tell
-from actorflow.spec import spec
+from actorflow.values.spec import spec
 
 LARGE = spec("float32", (1000, 4))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow.errors import ConfigError
-from actorflow.graph.device import ANY, DeviceName, merged
+from actorflow.graph.device import ANY, DeviceName, merge
 
 numbers = st.integers(0, 12).map(str) | st.just(ANY)
 names = st.builds(
@@ -66,7 +66,7 @@ def test_what_is_no_name_is_refused_at_the_users_line(text: str, said: str) -> N
 
 @given(names, names)
 def test_of_two_scopes_the_inner_one_counts_field_by_field(inner: DeviceName, outer: DeviceName) -> None:
-    both = DeviceName.parse(merged(str(inner), str(outer)))
+    both = DeviceName.parse(merge(str(inner), str(outer)))
 
     assert both.job == (outer.job if inner.job is None else inner.job)
     assert both.task == (outer.task if inner.task is None else inner.task)

@@ -11,7 +11,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import GraphError
-from actorflow.graph.graph import OPEN_A_GRAPH, Graph, opened
+from actorflow.graph.graph import OPEN_A_GRAPH, Graph, current_or_none
 from actorflow.graph.inputs_graph import graph_of, in_graph_of_inputs
 from tests.reference import evaluate
 
@@ -79,7 +79,7 @@ def test_what_is_built_later_goes_into_the_graph_of_its_inputs(build: Callable[[
     build(program)
 
     assert (len(program.graph), len(program.graph.resources)) > before
-    assert opened() is None
+    assert current_or_none() is None
 
 
 def test_what_is_built_later_computes_what_it_would_have() -> None:
@@ -124,7 +124,7 @@ def test_what_the_hint_says_works(build: Callable[[], Any]) -> None:
 def test_tensors_of_two_graphs_do_not_meet_outside_either() -> None:
     with pytest.raises(GraphError, match="belongs to another graph"):
         Program().x + Program().x
-    assert opened() is None
+    assert current_or_none() is None
 
 
 def test_an_open_graph_is_the_one_that_is_meant() -> None:
@@ -145,7 +145,7 @@ def test_a_refusal_leaves_no_graph_open() -> None:
     ):
         with pytest.raises((af.ActorflowError, ZeroDivisionError)):
             refused()
-        assert opened() is None
+        assert current_or_none() is None
 
 
 def test_a_tensor_of_a_body_that_has_left_it_is_refused_as_inside_the_graph() -> None:

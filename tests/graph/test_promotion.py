@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.arrays import NAMES, as_dtype
-from actorflow.dtypes import promoted
 from actorflow.errors import SpecError
 from actorflow.graph.opdef import Promoting, table
+from actorflow.values.arrays import NAMES, as_dtype
+from actorflow.values.dtypes import promote
 from tests.reference import evaluate
 
 
@@ -25,11 +25,11 @@ def of(dtype: str, *shape: int) -> af.Tensor:
 def test_a_comparison_takes_all_pairs_that_mix_and_no_others(a: str, b: str) -> None:
     with af.Graph():
         x, y = of(a, 2), of(b, 2)
-        if promoted(as_dtype(a), as_dtype(b)) is None:
+        if promote(as_dtype(a), as_dtype(b)) is None:
             with pytest.raises(SpecError, match="equal needs equal dtypes"):
                 af.equal(x, y)
         else:
-            assert {t.dtype for t in (inputs(af.equal(x, y)))} == {promoted(as_dtype(a), as_dtype(b))}
+            assert {t.dtype for t in (inputs(af.equal(x, y)))} == {promote(as_dtype(a), as_dtype(b))}
 
 
 def inputs(tensor: af.Tensor) -> list[af.Tensor]:

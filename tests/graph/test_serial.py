@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 
 import actorflow.ops as af
-from actorflow.arrays import as_dtype
 from actorflow.errors import GraphError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
@@ -21,8 +20,9 @@ from actorflow.graph.resource import (
     VariableDef,
 )
 from actorflow.graph.serial import from_data, to_data
-from actorflow.ops.lists import list_new
-from actorflow.spec import ListSpec, Spec, spec
+from actorflow.ops.control.tensor_list import list_new
+from actorflow.values.arrays import as_dtype
+from actorflow.values.spec import ListSpec, Spec, spec
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
 from tests.strategies import examples

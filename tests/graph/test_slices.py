@@ -11,7 +11,7 @@ import actorflow as af
 from actorflow import errors
 from actorflow.graph.builder import Tensor
 from actorflow.graph.slices import IndexedSlices
-from actorflow.rows import Slices
+from actorflow.values.sparse import Slices
 from tests.reference import evaluate
 
 
@@ -32,7 +32,7 @@ def test_they_know_their_dense_shape_and_show_it() -> None:
 
 def test_dense_values_of_one_row_are_added_up() -> None:
     with af.Graph() as graph:
-        dense, (indices, sums) = slices().to_dense(), slices().summed()
+        dense, (indices, sums) = slices().to_dense(), slices().sum_duplicates()
 
     assert evaluate(graph, [dense, indices, sums])[0][:, 0].tolist() == [0, 2, 0, 1]
     assert evaluate(graph, [indices, sums])[0].tolist() == [1, 3]

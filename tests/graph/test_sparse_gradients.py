@@ -94,7 +94,7 @@ def test_a_gradient_stays_sparse_and_nothing_of_the_shape_of_the_table_is_built(
     with graph:
         (grad,) = gradients(loss, table)
         assert isinstance(grad, IndexedSlices)
-        grad.summed()
+        grad.sum_duplicates()
 
     assert grad.shape == (N, *ROW)
     built = graph.nodes[before:]
@@ -118,7 +118,7 @@ def test_it_is_the_gradient_of_the_dense_lookup_and_so_is_the_second(
         assert isinstance(grad, IndexedSlices)
         (second,) = gradients(af.sum(grad * weights), table)
         assert second is not None
-        summed = grad.summed()
+        summed = grad.sum_duplicates()
 
     feeds = {table: at}
     dense, hessian = evaluate(graph, [grad, second], feeds)
@@ -145,7 +145,7 @@ def test_it_has_the_bits_that_adding_up_the_dense_gradient_gives(ids: list[int],
         numbers = af.constant(np.array(ids, "int64"))
         (grad,) = gradients(af.gather(table, numbers), table, slopes)
         assert isinstance(grad, IndexedSlices)
-        summed = grad.summed()
+        summed = grad.sum_duplicates()
     expected = np.zeros((N, *ROW))
     for i, slope in zip(ids, slopes, strict=True):
         expected[i] += slope
@@ -253,7 +253,7 @@ def test_sizes_may_be_known_in_the_step_only(known: Any, ids: Any) -> None:
         given_ids = af.placeholder("int64", (None,) * numbers.ndim, "ids")
         (grad,) = gradients(af.sum(af.square(af.gather(table, given_ids))), table)
         assert isinstance(grad, IndexedSlices)
-        summed = grad.summed()
+        summed = grad.sum_duplicates()
     expected = np.zeros_like(at)
     np.add.at(expected, numbers, 2 * at[numbers])
 

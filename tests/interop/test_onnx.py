@@ -17,7 +17,7 @@ import actorflow as af
 from actorflow.errors import OnnxError
 from actorflow.graph.node import Port
 from actorflow.interop import onnx
-from actorflow.interop.onnx import table
+from actorflow.interop.onnx import builder_table
 
 proto = pytest.importorskip("onnx", reason="needs the package onnx: pip install 'actorflow[onnx]'")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402  behind the question whether it is there
@@ -281,7 +281,7 @@ def test_transpositions_that_meet_are_one_or_none() -> None:
 
 
 def test_a_builder_of_the_user_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_TABLE", dict(table._TABLE))
+    monkeypatch.setattr(builder_table, "_TABLE", dict(builder_table._TABLE))
 
     @onnx.builder("com.example", "Scale")
     def scale(node: onnx.OnnxNode, inputs: Any, opset: int) -> Any:
@@ -397,7 +397,7 @@ def test_a_text_that_no_builder_knows_is_refused_with_those_it_does() -> None:
 
 
 def test_a_builder_that_fails_is_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_TABLE", dict(table._TABLE))
+    monkeypatch.setattr(builder_table, "_TABLE", dict(builder_table._TABLE))
     onnx.builder("", "Relu")(lambda node, inputs, opset: inputs[1])
     source = model_of(helper.make_node("Relu", ["x"], ["y"], name="r"), inputs={"x": (FLOAT, (2,))})
 

@@ -27,21 +27,21 @@ def test_the_page_lists_the_ops_of_the_table() -> None:
     listed = re.search(r"<!-- ops -->\n(.*)\n<!-- /ops -->", PAGE.read_text(), re.DOTALL)
 
     assert listed is not None
-    assert tuple(listed[1].replace("\n", " ").split(", ")) == onnx.supported()
+    assert tuple(listed[1].replace("\n", " ").split(", ")) == onnx.list_supported()
 
 
 def test_a_later_builder_takes_the_place_of_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actorflow.interop.onnx import table
+    from actorflow.interop.onnx import builder_table
 
-    monkeypatch.setattr(table, "_TABLE", {})
+    monkeypatch.setattr(builder_table, "_TABLE", {})
     first, second = (lambda node, inputs, opset: inputs for _ in range(2))
 
     onnx.builder("ai.onnx", "Foo")(first)
     onnx.builder("", "Foo")(second)
 
-    assert table.find("ai.onnx", "Foo") is second
-    assert onnx.supported() == ("Foo",)
-    assert onnx.supported("other") == ()
+    assert builder_table.find("ai.onnx", "Foo") is second
+    assert onnx.list_supported() == ("Foo",)
+    assert onnx.list_supported("other") == ()
 
 
 def test_an_oracle_without_cases_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:

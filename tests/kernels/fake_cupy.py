@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from actorflow.kernels import registry
+from actorflow.kernels.definition import registry
 
 
 class CardArray(np.ndarray):

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given as draw_from
 from hypothesis import strategies as st
 
-from actorflow.arrays import as_dtype
 from actorflow.graph import opdef
 from actorflow.graph.opdef import Effect
-from actorflow.kernels import registry
-from tests.kernels.test_portable import usable
+from actorflow.kernels.definition import registry
+from actorflow.values.arrays import as_dtype
+from tests.kernels.nn.test_softmax_portable import usable
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import COMPUTED, FEW, converted, laid_out, quiet
 

@@ -10,7 +10,7 @@ import pytest
 
 import actorflow.kernels  # noqa: F401  fills the table
 from actorflow.errors import SpecError
-from actorflow.kernels.registry import find
+from actorflow.kernels.definition.registry import find
 
 WINDOWS = {"strides": (1, 1), "padding": "SAME", "dilations": (1, 1), "groups": 1}
 POOL = {"size": (2, 2), "strides": (2, 2), "padding": "VALID"}

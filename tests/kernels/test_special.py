@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from actorflow.kernels import gamma
-from actorflow.kernels.registry import find
+from actorflow.kernels.definition.registry import find
 from tests.ops.test_conformance import quiet
 
 CHANCE = np.random.default_rng(7)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from actorflow.launch.alive import Pid
+from actorflow.launch.process_id import ProcessId
 from actorflow.launch.rundir import running, sweep
 from tests.busy import Stopwatch
 from tests.kill.matrix import Cell, Fate, Harm, Role
@@ -94,9 +94,9 @@ class Launched:
             stdout=self.output,
             stderr=subprocess.STDOUT,
         )
-        pid = Pid.of(self.process.pid)
+        pid = ProcessId.of(self.process.pid)
         assert pid is not None
-        self.known: dict[Pid, str] = {pid: "launcher"}
+        self.known: dict[ProcessId, str] = {pid: "launcher"}
         self.runs: set[str] = set()
 
     # -- what is to be seen ---------------------------------------------------------------------------
@@ -108,12 +108,12 @@ class Launched:
         for run in running(self.home / f"af-{os.getuid()}"):
             self.runs.add(run.run)
             for name, said in run.processes.items():
-                pid = Pid.of(said["pid"])
+                pid = ProcessId.of(said["pid"])
                 if pid is not None and str(ROOT) in _command(pid.pid):
                     self.known[pid] = name
         return lives
 
-    def pid(self, name: str) -> Pid:
+    def pid(self, name: str) -> ProcessId:
         """Returns the present process of a name."""
         if name == "launcher":
             return next(iter(self.known))

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.coord.messages import Updated
-from actorflow.program_file import ProgramFile
+from actorflow.coord.rules.messages import Updated
 from actorflow.sim import checkers
 from actorflow.sim.history import Operation, Status
+from actorflow.training.program_file import ProgramFile
 from tests.cluster.replaying import replayed
 from tests.kill.harming import PROGRAM, PS, STEPS, Outcome
 from tests.kill.matrix import Cell, Fate, Harm

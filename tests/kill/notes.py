@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from actorflow.coord.messages import Batch, Updated
-from actorflow.launch.alive import Pid
+from actorflow.coord.rules.messages import Batch, Updated
+from actorflow.launch.process_id import ProcessId
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Life:
     """
 
     name: str
-    pid: Pid
+    pid: ProcessId
     lines: list[dict[str, Any]] = field(default_factory=list)
     values: dict[str, np.ndarray] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def read(folder: Path) -> list[Life]:
         lines = [json.loads(line) for line in path.read_text().split("\n")[:-1]]
         if not lines:
             continue
-        pid = Pid.read(lines[0]["process"])
+        pid = ProcessId.read(lines[0]["process"])
         assert pid is not None
         lives.append(Life(path.name.split("-")[0], pid, lines[1:], *_values(path.with_suffix(".npz"))))
     return sorted(lives, key=lambda life: (life.name, life.pid.started))

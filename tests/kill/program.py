@@ -29,14 +29,14 @@ from unittest.mock import patch
 import numpy as np
 
 import actorflow as af
-from actorflow.actors.variable import Read
 from actorflow.cluster import trainer as training
-from actorflow.cluster.station import Station
-from actorflow.coord.commit import Commitment
-from actorflow.coord.desk import Desk
-from actorflow.coord.messages import Updated
-from actorflow.coord.participant import Participant
-from actorflow.launch.alive import Pid
+from actorflow.cluster.process_runtime import ProcessRuntime
+from actorflow.coord.rules.commit import Commitment
+from actorflow.coord.rules.contribution_table import ContributionTable
+from actorflow.coord.rules.messages import Updated
+from actorflow.coord.rules.participant import Participant
+from actorflow.dataflow.state.variable import Read
+from actorflow.launch.process_id import ProcessId
 from actorflow.plan.program import Holder, Holding
 from tests.cluster.begun import about_to_begin
 from tests.linear import linear
@@ -98,7 +98,7 @@ class _Notes:
             self.name += os.environ["ACTORFLOW_TASK_INDEX"]
         self.path = folder / f"{self.name}-{os.getpid()}.jsonl"
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self.write({"process": Pid.own().data()})
+        self.write({"process": ProcessId.own().data()})
 
     def write(self, line: Mapping[str, Any]) -> None:
         os.write(self._file, (json.dumps(line) + "\n").encode())
@@ -106,10 +106,10 @@ class _Notes:
 
 def _note_updates(notes: _Notes) -> None:
     """At the chief: notes what the coordinator begins, and what whoever trains is told."""
-    make, begin, updated = Desk.make, Commitment.begin, training._Run._updated
+    make, begin, updated = ContributionTable.make, Commitment.begin, training._TrainingRun._update_done
     chosen: list[Updated] = []
 
-    def making(self: Desk, ranks: Any) -> Any:
+    def making(self: ContributionTable, ranks: Any) -> Any:
         found = make(self, ranks)
         chosen.append(about_to_begin(self))
         return found
@@ -118,18 +118,18 @@ def _note_updates(notes: _Notes) -> None:
         notes.write({"begun": data(replace(chosen[-1], version=self.version + 1))})
         return begin(self, numbers)
 
-    def telling(self: training._Run, heard: Updated) -> Any:
+    def telling(self: training._TrainingRun, heard: Updated) -> Any:
         notes.write({"told": data(heard)})
         return updated(self, heard)
 
-    patch.object(Desk, "make", making).start()
+    patch.object(ContributionTable, "make", making).start()
     patch.object(Commitment, "begin", beginning).start()
-    patch.object(training._Run, "_updated", telling).start()
+    patch.object(training._TrainingRun, "_update_done", telling).start()
 
 
 def _note_commits(notes: _Notes) -> None:
     """At a shard: notes what it has applied, and at its end its values."""
-    committed, close = Participant.committed, Station.close
+    committed, close = Participant.committed, ProcessRuntime.close
     noted = 0
 
     def applied(self: Participant) -> Any:
@@ -139,7 +139,7 @@ def _note_commits(notes: _Notes) -> None:
         notes.write({"applied": {"shard": self.shard, "version": self.version, "chosen": stage.chosen}})
         return stage
 
-    async def closing(self: Station) -> None:
+    async def closing(self: ProcessRuntime) -> None:
         try:
             async with asyncio.timeout(READ_S):
                 before = noted
@@ -151,10 +151,10 @@ def _note_commits(notes: _Notes) -> None:
         await close(self)
 
     patch.object(Participant, "committed", applied).start()
-    patch.object(Station, "close", closing).start()
+    patch.object(ProcessRuntime, "close", closing).start()
 
 
-async def _values(station: Station) -> dict[str, Any]:
+async def _values(station: ProcessRuntime) -> dict[str, Any]:
     found = {}
     for name in ("w", "b"):
         holder = station.process.executor.resources.find(Holder(Holding.RESOURCE, name))

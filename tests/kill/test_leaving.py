@@ -22,8 +22,8 @@ import pytest
 
 import actorflow as af
 from actorflow.cluster.local import LocalCluster
-from actorflow.launch.alive import Pid
 from actorflow.launch.exits import ending
+from actorflow.launch.process_id import ProcessId
 from actorflow.launch.restarting import NEVER
 from tests.busy import HANG_S, counted, until
 from tests.kill.harming import PROGRAM, ROOT, Launched
@@ -124,7 +124,7 @@ async def _closed(**harms: signal.Signals) -> float:
     with ExitStack() as counting:
         async with LocalCluster(PROGRAM, ps=1, workers=2, restarts=NEVER) as cluster:
             assert cluster.supervisor is not None
-            pids = {name: Pid.of(pid) for name, pid in cluster.supervisor.pids().items()}
+            pids = {name: ProcessId.of(pid) for name, pid in cluster.supervisor.pids().items()}
             async for event in af.Trainer(cluster).run():
                 if event.step == 3:
                     break

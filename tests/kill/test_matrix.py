@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from actorflow.launch.alive import Pid
-from actorflow.program_file import ProgramFile
+from actorflow.launch.process_id import ProcessId
+from actorflow.training.program_file import ProgramFile
 from tests.cluster.replaying import replayed
 from tests.kill.harming import PROGRAM, PS, Outcome, harmed
 from tests.kill.judging import judge, judge_updates
@@ -38,7 +38,7 @@ def test_every_role_and_harm_has_a_cell() -> None:
 
 def _lives() -> list[Life]:
     """A chief and two shards that made three updates."""
-    pid = Pid.own()
+    pid = ProcessId.own()
     chief, shards = Life("chief", pid), [Life("ps0", pid), Life("ps1", pid)]
     for v in (1, 2, 3):
         chosen = [[rank, 2 * v + rank, [0, 2 * v + rank], v - 1] for rank in (0, 1)]

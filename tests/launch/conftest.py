@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from actorflow.loop import loop_factory
+from actorflow.runtime.event_loop import loop_factory
 from tests.busy import HANG_S
 from tests.launch.children import descriptors
 

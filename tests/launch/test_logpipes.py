@@ -8,8 +8,8 @@ import pytest
 from actorflow.errors import LaunchError
 from actorflow.launch.logfile import BEGIN_BYTES, NEWEST_BYTES, files
 from actorflow.launch.logpipes import LogPipes
+from actorflow.launch.process_supervisor import Exited, ProcessSupervisor
 from actorflow.launch.restarting import Restarts
-from actorflow.launch.supervisor import Exited, Supervisor
 from tests.busy import HANG_S, until
 from tests.launch.children import PYTHON, descriptors
 
@@ -96,7 +96,7 @@ def test_a_process_that_prints_without_end_fills_no_disk(run, tmp_path):
     path = tmp_path / "worker0.log"
 
     async def main():
-        async with Supervisor() as watch:
+        async with ProcessSupervisor() as watch:
             watch.start("worker0", FLOODS, log=path)
             assert (await watch.end("worker0")).returncode == 0
             assert watch.tail("worker0", 1).endswith("x" * 100)
@@ -118,7 +118,7 @@ def test_a_full_disk_ends_no_process_and_its_last_lines_are_there(run, tmp_path)
             if isinstance(event, Exited):
                 told.append((event.returncode, watch.tail("worker0", 2)))
 
-        async with Supervisor(tell) as watch:
+        async with ProcessSupervisor(tell) as watch:
             argv = [*PYTHON, "for i in range(9): print('line', i, flush=True)\nraise SystemExit(70)"]
             watch.start("worker0", argv, log=tmp_path / "full", restarts=Restarts(limit=1, first_s=0.0))
             await watch.end("worker0")
@@ -139,10 +139,10 @@ def test_a_file_that_must_not_grow_ends_no_process(tmp_path):
     program = f"""
 import asyncio, resource, sys
 from pathlib import Path
-from actorflow.launch.supervisor import Supervisor
+from actorflow.launch.process_supervisor import ProcessSupervisor
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 async def main():
-    async with Supervisor() as watch:
+    async with ProcessSupervisor() as watch:
         watch.start("a", {[*PYTHON, "for i in range(500): print('line', i, flush=True)"]!r}, log=Path(sys.argv[1]))
         print((await watch.end("a")).returncode, watch.tail("a", 1))
 asyncio.run(main())

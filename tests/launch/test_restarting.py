@@ -4,7 +4,16 @@ from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
 from actorflow.launch.exits import worth_restart
-from actorflow.launch.restarting import NEVER, Again, Over, Past, Restarts, ended, next_life, said_life
+from actorflow.launch.restarting import (
+    NEVER,
+    GiveUp,
+    Past,
+    Restart,
+    Restarts,
+    decide,
+    next_incarnation,
+    told_incarnation,
+)
 
 rules = st.builds(
     Restarts,
@@ -22,16 +31,16 @@ def run(rule, lives):
     past, now_s = Past(), 0.0
     for returncode, lasted_s in lives:
         now_s += lasted_s
-        past, what = ended(past, rule, returncode, lasted_s=lasted_s, now_s=now_s)
+        past, what = decide(past, rule, returncode, lasted_s=lasted_s, now_s=now_s)
         yield now_s, lasted_s, what
-        if isinstance(what, Over):
+        if isinstance(what, GiveUp):
             return
         now_s += what.after_s
 
 
 @given(rules, lives)
 def test_no_window_has_more_restarts_than_the_limit(rule, lives):
-    times = [now_s for now_s, _, what in run(rule, lives) if isinstance(what, Again)]
+    times = [now_s for now_s, _, what in run(rule, lives) if isinstance(what, Restart)]
 
     for first in times:
         assert sum(first <= at <= first + rule.window_s for at in times) <= rule.limit
@@ -40,10 +49,10 @@ def test_no_window_has_more_restarts_than_the_limit(rule, lives):
 @given(rules, lives)
 def test_a_process_is_given_up_only_when_the_window_is_full(rule, lives):
     seen = list(run(rule, lives))
-    times = [now_s for now_s, _, what in seen if isinstance(what, Again)]
+    times = [now_s for now_s, _, what in seen if isinstance(what, Restart)]
 
     for now_s, _, what in seen:
-        if isinstance(what, Over):
+        if isinstance(what, GiveUp):
             assert what.gave_up
             assert sum(now_s - rule.window_s <= at <= now_s for at in times) == rule.limit
 
@@ -52,7 +61,7 @@ def test_a_process_is_given_up_only_when_the_window_is_full(rule, lives):
 def test_each_restart_in_a_row_waits_twice_as_long_up_to_the_most(rule, lives):
     row = 0
     for _, lasted_s, what in run(rule, lives):
-        if isinstance(what, Again):
+        if isinstance(what, Restart):
             row = 0 if lasted_s >= rule.healthy_s else row
             assert what.after_s == min(rule.max_s, rule.first_s * 2**row)
             row += 1
@@ -60,9 +69,9 @@ def test_each_restart_in_a_row_waits_twice_as_long_up_to_the_most(rule, lives):
 
 @given(rules, st.sampled_from([code for code in range(-64, 256) if not worth_restart(code)]))
 def test_what_is_not_worth_another_life_gets_none(rule, returncode):
-    _, what = ended(Past(), rule, returncode, lasted_s=0, now_s=0)
+    _, what = decide(Past(), rule, returncode, lasted_s=0, now_s=0)
 
-    assert isinstance(what, Over)
+    assert isinstance(what, GiveUp)
     assert not what.gave_up
 
 
@@ -70,7 +79,7 @@ def test_what_is_not_worth_another_life_gets_none(rule, returncode):
 def test_every_life_is_later_than_the_one_before_whatever_the_clock_does(clock):
     previous = 0
     for now_ms in clock:
-        life = next_life(previous, now_ms)
+        life = next_incarnation(previous, now_ms)
         assert life > previous
         assert life >= now_ms
         previous = life
@@ -79,17 +88,17 @@ def test_every_life_is_later_than_the_one_before_whatever_the_clock_does(clock):
 def test_a_process_that_is_given_up_says_how_often_it_was_tried():
     *_, (_, _, last) = run(Restarts(limit=2), [(-9, 0.0)] * 3)
 
-    assert last == Over("was killed by SIGKILL after 2 restarts in 60 s", gave_up=True)
+    assert last == GiveUp("was killed by SIGKILL after 2 restarts in 60 s", gave_up=True)
 
 
 def test_never_is_no_restart():
-    assert ended(Past(), NEVER, 1, lasted_s=0, now_s=0)[1] == Over(
+    assert decide(Past(), NEVER, 1, lasted_s=0, now_s=0)[1] == GiveUp(
         "ended with 1: the run failed", gave_up=True
     )
 
 
 def test_a_row_of_any_length_has_a_wait():
-    assert ended(Past(row=10**6), Restarts(), 1, lasted_s=0, now_s=0)[1] == Again(5.0)
+    assert decide(Past(row=10**6), Restarts(), 1, lasted_s=0, now_s=0)[1] == Restart(5.0)
 
 
 @pytest.mark.parametrize(
@@ -110,10 +119,10 @@ def test_a_rule_that_cannot_mean_anything_is_refused(wrong):
 
 
 def test_a_life_is_what_a_supervisor_says_once_and_else_the_time() -> None:
-    assert said_life(None, 0, 50) == 50
-    assert said_life("70", 0, 50) == 70
-    assert said_life("70", 70, 50) == 71
-    assert said_life("70", 70, 90) == 90
+    assert told_incarnation(None, 0, 50) == 50
+    assert told_incarnation("70", 0, 50) == 70
+    assert told_incarnation("70", 70, 50) == 71
+    assert told_incarnation("70", 70, 90) == 90
     for wrong in ("", "0", "-1", "pear", "9" * 20):
         with pytest.raises(ConfigError, match="ACTORFLOW_INCARNATION must be a number from 1 on"):
-            said_life(wrong, 0, 50)
+            told_incarnation(wrong, 0, 50)

@@ -12,7 +12,7 @@ import pytest
 from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
 from actorflow.launch.filesystems import in_memory
-from actorflow.launch.rundir import LONGEST, RunDirectory, ended, home, running, sweep
+from actorflow.launch.rundir import LONGEST, RunDirectory, ended_processes, home, running, sweep
 from tests.busy import HANG_S
 from tests.launch.children import short_folder
 
@@ -122,12 +122,12 @@ def test_what_is_written_is_what_others_find(base):
 
 def test_who_has_ended_for_good_is_told_and_how(base):
     with RunDirectory(base) as one:
-        assert ended(one.path) == {}
+        assert ended_processes(one.path) == {}
         one.write({"ps0": {"pid": 7}}, {"worker0": "was killed by SIGTERM"})
-        assert ended(one.path) == {"worker0": "was killed by SIGTERM"}
+        assert ended_processes(one.path) == {"worker0": "was killed by SIGTERM"}
         (one.path / "cluster.json").write_text('{"ended": 3}')
-        assert ended(one.path) == {}
-    assert ended(one.path) == {}
+        assert ended_processes(one.path) == {}
+    assert ended_processes(one.path) == {}
 
 
 def test_a_reader_never_sees_half_of_the_file(base, monkeypatch):

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.launch import starts
-from actorflow.launch.alive import used
-from actorflow.launch.starts import MOST, Start, Starts, Used, looked
+from actorflow.launch.process_id import processor_times
+from actorflow.launch.starts import MOST, StartProgress, StartWatch, Used, look
 
 looks = st.lists(st.tuples(st.floats(0.01, 5.0), st.none() | st.floats(0.0, 5.0)), max_size=50)
 
 
-def after(told: list[tuple[float, float | None]]) -> Start:
-    start = Start()
+def after(told: list[tuple[float, float | None]]) -> StartProgress:
+    start = StartProgress()
     for passed_s, cpu_s in told:
-        start = looked(start, passed_s, None if cpu_s is None else Used(cpu_s))
+        start = look(start, passed_s, None if cpu_s is None else Used(cpu_s))
     return start
 
 
@@ -61,15 +61,15 @@ def test_who_only_looks_for_others_now_and_then_stands_still() -> None:
 
 @given(share=st.floats(0.0, 0.02))
 def test_who_could_run_and_gets_next_to_nothing_works(share: float) -> None:
-    start = Start()
+    start = StartProgress()
     for k in range(1, 11):
-        start = looked(start, 1.0, Used(share * k, (1 - share) * k))
+        start = look(start, 1.0, Used(share * k, (1 - share) * k))
     assert start.charged_s == pytest.approx(10 / MOST)
 
 
 def test_threads_that_have_ended_take_their_waiting_along() -> None:
-    start = looked(Start(), 1.0, Used(0.0, 0.9))
-    assert looked(start, 1.0, Used(0.0, 0.1)).charged_s == pytest.approx(1 / MOST + 1)
+    start = look(StartProgress(), 1.0, Used(0.0, 0.9))
+    assert look(start, 1.0, Used(0.0, 0.1)).charged_s == pytest.approx(1 / MOST + 1)
 
 
 def test_another_life_begins_with_no_processor_time() -> None:
@@ -78,7 +78,7 @@ def test_another_life_begins_with_no_processor_time() -> None:
 
 def lasts(share_of: dict[str, float], ready_s: float = 60.0) -> float:
     """After how long processes are too late that get such shares of a processor."""
-    waited = Starts(ready_s, 0.0)
+    waited = StartWatch(ready_s, 0.0)
 
     def late(now_s: float) -> bool:
         return waited.late(
@@ -99,17 +99,17 @@ def test_one_that_stands_still_is_waited_for_no_longer_beside_one_that_works() -
 
 
 def test_a_start_without_anybody_missing_is_never_late() -> None:
-    waited = Starts(1.0, 0.0)
+    waited = StartWatch(1.0, 0.0)
     assert not waited.late(100.0, (), dict)
-    assert waited.said() == ""
+    assert waited.describe() == ""
 
 
 def test_how_it_was_counted_is_said_where_it_was_not_the_wall_clock() -> None:
-    waited = Starts(10.0, 0.0)
+    waited = StartWatch(10.0, 0.0)
     used = iter(Used(0.2 * k) for k in range(1, 100))
     late = [waited.late(float(k), ("chief",), lambda: {"chief": next(used)}) for k in range(1, 51)]
     assert late == [False] * 49 + [True]
-    assert waited.said() == ", of 50 s that passed while it worked on a busy machine"
+    assert waited.describe() == ", of 50 s that passed while it worked on a busy machine"
 
 
 @pytest.mark.processes
@@ -119,11 +119,11 @@ def test_the_system_says_what_a_process_has_used() -> None:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        found = used({"child": child.pid, "nobody": 2**22 + 1})
+        found = processor_times({"child": child.pid, "nobody": 2**22 + 1})
         child.communicate(b"\n")
     assert found.keys() == {"child"}
     assert found["child"].cpu_s >= 0.15
-    assert used({"own": os.getpid()})["own"].cpu_s > 0
+    assert processor_times({"own": os.getpid()})["own"].cpu_s > 0
 
 
 @pytest.mark.processes
@@ -140,7 +140,7 @@ def test_the_system_says_how_long_a_process_has_waited_for_a_processor() -> None
         for child in children:
             assert child.stdout is not None
             child.stdout.readline()
-        found = used({str(k): child.pid for k, child in enumerate(children)})
+        found = processor_times({str(k): child.pid for k, child in enumerate(children)})
         for child in children:
             child.communicate(b"\n")
     assert max(at.queued_s for at in found.values()) > 0.1

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.accumulation import Accumulation
+from actorflow.dataflow.state.accumulator_rule import AccumulatorRule
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
@@ -171,11 +171,11 @@ def test_the_law_finds_an_accumulator_that_forgets_what_came_while_a_take_was_ou
 ) -> None:
     sync = Sync([[0], [1, 1]], [("fail", 1)])
 
-    def forgetting(self: Accumulation, taken: Any) -> Any:
+    def forgetting(self: AccumulatorRule, taken: Any) -> Any:
         self.sum, self.step = taken.sum, taken.step
         return self._flush()
 
-    monkeypatch.setattr(Accumulation, "give_back", forgetting)
+    monkeypatch.setattr(AccumulatorRule, "give_back", forgetting)
 
     plan_of_the_fault(simulated(sync.graph, sync.judged), most=3)
 
@@ -184,7 +184,7 @@ def test_the_law_finds_an_accumulator_that_gives_back_what_has_been_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sync = Sync([[0]], [("move and fail", 1)])
-    monkeypatch.setattr("actorflow.actors.step.Step.used", lambda self, nodes: None)
+    monkeypatch.setattr("actorflow.dataflow.engine.step.Step.mark_used", lambda self, nodes: None)
 
     plan_of_the_fault(simulated(sync.graph, sync.judged), most=1)
 
@@ -193,11 +193,11 @@ def test_the_law_finds_an_accumulator_that_takes_gradients_from_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sync = Sync([[0, 0]], [("take", 1)])
-    apply = Accumulation.apply
+    apply = AccumulatorRule.apply
 
-    def late(self: Accumulation, who: Any, local_step: int, *grad: Any) -> Any:
+    def late(self: AccumulatorRule, who: Any, local_step: int, *grad: Any) -> Any:
         return apply(self, who, local_step + 1, *grad)
 
-    monkeypatch.setattr(Accumulation, "apply", late)
+    monkeypatch.setattr(AccumulatorRule, "apply", late)
 
     plan_of_the_fault(simulated(sync.graph, sync.judged), most=2)

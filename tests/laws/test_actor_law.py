@@ -18,10 +18,10 @@ from actorflow.actors.address import Address
 from actorflow.actors.ask import Ask
 from actorflow.actors.cell import Cell
 from actorflow.actors.ref import Ref
-from actorflow.actors.supervision import Backoff, Directive, Kind, Strategy
+from actorflow.actors.supervision import Backoff, Directive, Scope, Strategy
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import Deadlock, InternalError
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, play
 from tests.strategies import examples, plan_of_the_fault
 
@@ -147,7 +147,7 @@ def test_the_law_finds_an_ask_that_is_answered_twice(monkeypatch: pytest.MonkeyP
 
 # -- restarts ------------------------------------------------------------------------------------------
 
-QUICK = Strategy(Kind.ONE_FOR_ONE, max_restarts=1_000, backoff=Backoff(first_s=0.001, max_s=0.01))
+QUICK = Strategy(Scope.ONE_FOR_ONE, max_restarts=1_000, backoff=Backoff(first_s=0.001, max_s=0.01))
 
 
 class Fragile(Actor):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.locks import Locks, Owner
-from actorflow.actors.variable import Stage
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.state.locks import LockOwner, Locks
+from actorflow.dataflow.state.variable import StageUpdate
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 START = 100
@@ -271,7 +271,7 @@ def test_the_law_finds_a_failed_block_whose_writes_stay(monkeypatch: pytest.Monk
     bank = Bank(2, [Transfer(0, 1, 5), Transfer(1, 0, 3, fails=True)], 1)
     end = Locks.end
 
-    def keeping(self: Locks, owner: Owner, *, publish: bool) -> None:
+    def keeping(self: Locks, owner: LockOwner, *, publish: bool) -> None:
         end(self, owner, publish=True)
 
     monkeypatch.setattr(Locks, "end", keeping)
@@ -287,7 +287,7 @@ def test_the_law_finds_a_block_that_stands_between_the_commits_of_one_update(
     write = Locks.write
 
     def beside(self: Locks, who: Any, also: Any = None) -> bool:
-        return type(getattr(who, "body", None)) is Stage or write(self, who, also)
+        return type(getattr(who, "body", None)) is StageUpdate or write(self, who, also)
 
     monkeypatch.setattr(Locks, "write", beside)
 
@@ -300,7 +300,7 @@ def test_steps_that_take_their_locks_in_orders_of_their_own_wait_for_each_other_
     """What the one order prevents."""
     with monkeypatch.context() as patch:
         patch.setattr(
-            import_module("actorflow.ops.atomic"), "in_order", lambda names, resources: tuple(names)
+            import_module("actorflow.ops.state.atomic"), "in_order", lambda names, resources: tuple(names)
         )
         bank = Bank(2, [Transfer(0, 1, 5), Transfer(1, 0, 3)], 0)
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors import assembly
-from actorflow.actors.assembly import Assembly
+from actorflow.dataflow.state import barrier_rule
+from actorflow.dataflow.state.barrier_rule import BarrierRule
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
@@ -193,15 +193,15 @@ BATCHES = [(0, b"ab"), (1, b"b"), (1, b"a"), (0, b"c"), (1, b"c")]
 
 def test_the_law_finds_a_barrier_that_loses_what_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     meeting = Meeting(BATCHES, [2], failing=frozenset({0}))
-    monkeypatch.setattr(Assembly, "give_back", lambda self, tuples: [])
+    monkeypatch.setattr(BarrierRule, "give_back", lambda self, tuples: [])
 
     plan_of_the_fault(simulated(meeting.graph, meeting.judged), most=2)
 
 
 def test_the_law_finds_a_barrier_that_gives_what_was_complete_first(monkeypatch: pytest.MonkeyPatch) -> None:
     meeting = Meeting([(0, b"ab"), (1, b"b"), (1, b"a")], [1])
-    monkeypatch.setattr(assembly, "heappush", lambda ready, each: ready.insert(0, each))
-    monkeypatch.setattr(assembly, "heappop", lambda ready: ready.pop())
+    monkeypatch.setattr(barrier_rule, "heappush", lambda ready, each: ready.insert(0, each))
+    monkeypatch.setattr(barrier_rule, "heappop", lambda ready: ready.pop())
 
     plan_of_the_fault(simulated(meeting.graph, meeting.judged), most=2)
 
@@ -211,7 +211,7 @@ def test_the_law_finds_a_barrier_whose_cancelled_takers_stay_in_the_line(
 ) -> None:
     """What they would have got is answered to nobody, and lost if it is not given back."""
     meeting = Meeting(BATCHES, [2, 1], cancelled=frozenset({(0, 1)}))
-    monkeypatch.setattr(Assembly, "cancel", lambda self, who: [])
-    monkeypatch.setattr(Assembly, "give_back", lambda self, tuples: [])
+    monkeypatch.setattr(BarrierRule, "cancel", lambda self, who: [])
+    monkeypatch.setattr(BarrierRule, "give_back", lambda self, tuples: [])
 
     plan_of_the_fault(simulated(meeting.graph, meeting.judged), most=2)

@@ -15,7 +15,7 @@ from actorflow.actors.address import Address
 from actorflow.actors.ask import Ask
 from actorflow.actors.turns import Turns
 from actorflow.errors import DeadlinePassed
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples
 
 Question = tuple[int, int, bool]

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors.part_step import PartStep
 from actorflow.cluster.simulated import SimulatedCluster
+from actorflow.dataflow.remote.part_step import PartStep
 from actorflow.errors import ActorflowError, PeerLost
-from actorflow.spread_steps import SpreadStep, SpreadSteps
-from actorflow.transport import writing
-from actorflow.transport.settings import Settings
+from actorflow.session.distributed_steps import DistributedStep, DistributedSteps
+from actorflow.transport.codec import encoder
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.cluster.training import LINKS, in_world
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import in_one_process
@@ -34,7 +34,7 @@ LOSSES = sim.faults(drop=2, duplicate=1, reorder=2)
 HARMED = sim.faults(drop=2, duplicate=2, reorder=1, split=1, clog=1, pause=1)
 
 
-def over(graph: af.Graph, body: Any, links: Settings = LINKS, **given: Any) -> Any:
+def over(graph: af.Graph, body: Any, links: LinkSettings = LINKS, **given: Any) -> Any:
     """Runs `body(world, cluster)` with a cluster of 2 ps and 2 workers that has built the graph."""
     with graph:
         trained = [af.Variable(np.float32(k), name=f"trained{k}") for k in range(2)]
@@ -81,7 +81,7 @@ def test_any_graph_over_a_cluster_gives_the_bits_of_a_session_in_one_process(
 
 def test_the_law_finds_links_that_turn_arrays_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sum adds along the memory: where it begins shows in its last bit."""
-    monkeypatch.setattr(writing, "_as_they_lie", lambda array: None)
+    monkeypatch.setattr(encoder, "_as_they_lie", lambda array: None)
 
     with af.Graph() as graph:
         x = af.placeholder("float64", (17, 20), name="x")
@@ -136,7 +136,7 @@ class Belt:
         world.split("ps0", ["ps1", "worker1"])
         await world.sleep(self.part_s[1])
         while not world.tally.fired["split"]:
-            await world.sleep(LINKS.beat_s)
+            await world.sleep(LINKS.heartbeat_s)
         world.heal()
         results: list[Any] = await asyncio.gather(*puts, *moves, return_exceptions=True)
         expected = PeerLost if self.part_s[1] > PATIENT.silence_s else ()
@@ -208,11 +208,11 @@ def test_queues_keep_their_elements_over_a_split(
 def test_the_law_finds_a_session_that_does_not_wait_until_what_was_taken_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def undo(steps: SpreadSteps, step: SpreadStep) -> None:
+    def undo(steps: DistributedSteps, step: DistributedStep) -> None:
         steps._settle(step, well=False)
-        steps._back(step)
+        steps._all_back(step)
 
-    monkeypatch.setattr(SpreadSteps, "_undo", undo)
+    monkeypatch.setattr(DistributedSteps, "_undo", undo)
     belt = Belt(1, (0.0, 0.01), {0: 0.009})
 
     with pytest.raises(AssertionError, match="every element is in one place"):

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.batches import Batches
-from actorflow.coord.making import Making
-from actorflow.coord.messages import Kept
-from actorflow.coord.policy import Policy
-from actorflow.coord.rounds import Rounds
+from actorflow.coord.actors.contribution_pipeline import ContributionPipeline
+from actorflow.coord.rules.batch_order import BatchOrder
+from actorflow.coord.rules.coordinator_state import CoordinatorState
+from actorflow.coord.rules.messages import Stored
+from actorflow.coord.rules.policy import Policy
 from actorflow.errors import CoordinationError
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
@@ -56,7 +56,7 @@ def befalls(harms: list[Harm]) -> Any:
                     if what == "crash":
                         world.restart_later(name, for_s)
                 case "pause":
-                    world.pause(name, max(for_s, LINKS.beat_s + 0.05))  # it has something to do by then
+                    world.pause(name, max(for_s, LINKS.heartbeat_s + 0.05))  # it has something to do by then
                 case "clog":
                     world.clog("ps0", name)
                     kinds.add("clog")
@@ -66,7 +66,7 @@ def befalls(harms: list[Harm]) -> Any:
                     kinds.add("split")
         await world.sleep(max(0.0, until - world.loop.time()))
         while not all(world.tally.fired[kind] for kind in kinds):
-            await world.sleep(LINKS.beat_s)
+            await world.sleep(LINKS.heartbeat_s)
         world.heal()
         for rank in range(WORKERS):
             world.unclog("ps0", f"worker{rank}")
@@ -147,25 +147,25 @@ def test_what_befalls_workers_changes_no_bit_and_most_runs_end_well() -> None:
 def skips_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was given up keeps its permit, while its batch is handed out again."""
 
-    def revoke(self: Rounds, rank: int, why: str) -> None:
+    def revoke(self: CoordinatorState, rank: int, why: str) -> None:
         if rank in self.permits.out:
-            self.permits.batches.unused(self.permits.out[rank].batch)
+            self.permits.batches.take_back(self.permits.out[rank].batch)
 
-    monkeypatch.setattr(Rounds, "_revoke", revoke)
+    monkeypatch.setattr(CoordinatorState, "_revoke", revoke)
 
 
 def says_computed_before_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker tells the coordinator when one shard keeps its gradients, and sends the rest later."""
-    contributed = Making._contributed
+    contributed = ContributionPipeline._contribute
 
-    async def hasty(self: Making, shard: Any, *rest: Any) -> Any:
-        return Kept(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
+    async def hasty(self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
+        return Stored(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
 
-    monkeypatch.setattr(Making, "_contributed", hasty)
+    monkeypatch.setattr(ContributionPipeline, "_contribute", hasty)
 
 
 def forgets_the_batches_of_the_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Batches, "unused", lambda self, batch, seen=True: None)
+    monkeypatch.setattr(BatchOrder, "take_back", lambda self, batch, seen=True: None)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow import rows, sim
-from actorflow.actors.register import Register
-from actorflow.coord import parting, shard
-from actorflow.coord.aggregation import Contributions
-from actorflow.coord.desk import Desk
-from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
-from actorflow.coord.stepping import Stepping
+from actorflow import sim
+from actorflow.coord.actors import pull_groups, shard
+from actorflow.coord.actors.streamed_step import StreamedStep
+from actorflow.coord.rules.contribution_table import ContributionTable
+from actorflow.coord.rules.open_contributions import Contributions
+from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
+from actorflow.dataflow.state.register import Register
+from actorflow.values import sparse
 from tests.cluster.policies import policies
 from tests.cluster.programs import KEYS, Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
@@ -59,7 +60,7 @@ def test_the_bits_of_serial_sgd(
     """Without `work_s` gradients leave as soon as they are there; with small parts values come one by one."""
     policy = policies(workers)[which]
 
-    with patch.object(parting, "PART_BYTES", part_bytes):
+    with patch.object(pull_groups, "PART_BYTES", part_bytes):
         found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
 
     batches = [batch for u in found.record for _, _, batch, _ in u.chosen]
@@ -92,9 +93,9 @@ def test_where_several_start_at_once_some_are_late_and_some_are_stale() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_of_a_table_that_is_looked_up_rows_alone_travel(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    give, given_rows, told = Stepping.give, [], []
+    give, given_rows, told = StreamedStep.give, [], []
 
-    async def giving(self: Stepping, values: Any) -> None:
+    async def giving(self: StreamedStep, values: Any) -> None:
         given_rows.extend(len(value) for name, value in values.items() if name == "table")
         await give(self, values)
 
@@ -104,7 +105,7 @@ def test_of_a_table_that_is_looked_up_rows_alone_travel(whole: bool, monkeypatch
         told.extend(g for name, g in contribute.gradients.items() if name == "table")
         return offer(self, contribute, *rest)
 
-    monkeypatch.setattr(Stepping, "give", giving)
+    monkeypatch.setattr(StreamedStep, "give", giving)
     monkeypatch.setattr(Contributions, "offer", offered)
 
     ran(Sync(), Task(rows=(2,) * 6, sparse=True, whole=whole), 2, 2, epochs=1)
@@ -127,7 +128,9 @@ def folds_in_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
         return tuple(self.open.pop(rank) for rank in tuple(self.open) if rank in wanted)[::-1]
 
     monkeypatch.setattr(Contributions, "take", take)
-    monkeypatch.setattr(shard, "folded", lambda parts, _: summed([gradients for _, gradients in parts]))
+    monkeypatch.setattr(
+        shard, "mean_gradients", lambda parts, _: summed([gradients for _, gradients in parts])
+    )
 
 
 def summed(each: list[Any]) -> Any:
@@ -140,18 +143,18 @@ def does_not_divide(monkeypatch: pytest.MonkeyPatch) -> None:
     def folded(parts: Any, _spares: Any) -> Any:
         return summed([gradients for _, gradients in sorted(parts, key=lambda part: part[0])])
 
-    monkeypatch.setattr(shard, "folded", folded)
+    monkeypatch.setattr(shard, "mean_gradients", folded)
 
 
 def counts_what_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Desk, "late", lambda self, version: [])
-    monkeypatch.setattr(Contributions, "moved_on", lambda self, version: None)
+    monkeypatch.setattr(ContributionTable, "late", lambda self, version: [])
+    monkeypatch.setattr(Contributions, "move_on", lambda self, version: None)
 
 
 def uses_one_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = Desk.used
+    used = ContributionTable.commit
 
-    def again(self: Desk, version: int) -> Any:
+    def again(self: ContributionTable, version: int) -> Any:
         found = used(self, version)
         self.complete.update(found[0])
         return found
@@ -159,7 +162,7 @@ def uses_one_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     def take(self: Contributions, chosen: Any) -> Any:
         return tuple(self.open[rank] for rank, _ in sorted(chosen))
 
-    monkeypatch.setattr(Desk, "used", again)
+    monkeypatch.setattr(ContributionTable, "commit", again)
     monkeypatch.setattr(Contributions, "take", take)
 
 
@@ -171,19 +174,19 @@ def gives_rows_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     first: dict[str, Any] = {}
 
     def read_rows(self: Register, indices: Any) -> Any:
-        return rows.taken(first.setdefault(self.name, np.array(self.read()[0])), indices)
+        return sparse.take_rows(first.setdefault(self.name, np.array(self.read()[0])), indices)
 
     monkeypatch.setattr(Register, "read_rows", read_rows)
 
 
 def tells_places_among_the_rows_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    gradients = Stepping.gradients
+    gradients = StreamedStep.gradients
 
-    async def compact(self: Stepping, names: Any) -> dict[str, Any]:
+    async def compact(self: StreamedStep, names: Any) -> dict[str, Any]:
         found = await gradients(self, names)
         return {n: (np.arange(len(g[0])), g[1]) if isinstance(g, tuple) else g for n, g in found.items()}
 
-    monkeypatch.setattr(Stepping, "gradients", compact)
+    monkeypatch.setattr(StreamedStep, "gradients", compact)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow import sim
-from actorflow.cluster import steward
+from actorflow.cluster.process import process_agent
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.commit import Recovery
-from actorflow.coord.messages import Standing
-from actorflow.coord.policy import Policy, Sync
-from actorflow.coord.rounds import Rounds
-from actorflow.coord.shard import ShardActor
+from actorflow.coord.actors.shard import ShardActor
+from actorflow.coord.rules.commit import Recovery
+from actorflow.coord.rules.coordinator_state import CoordinatorState
+from actorflow.coord.rules.messages import ShardStatus
+from actorflow.coord.rules.policy import Policy, Sync
 from actorflow.errors import CoordinatorLost, ShardLost
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
@@ -127,11 +127,11 @@ def test_any_process_may_crash_at_any_message() -> None:
 
 
 def discards_what_one_has_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def timid(standings: Mapping[int, Standing]) -> Recovery:
+    def timid(standings: Mapping[int, ShardStatus]) -> Recovery:
         staged = tuple(n for n, standing in sorted(standings.items()) if standing.staged is not None)
         return Recovery(min(standing.version for standing in standings.values()), (), staged)
 
-    monkeypatch.setattr(steward, "recover", timid)
+    monkeypatch.setattr(process_agent, "recover", timid)
 
 
 def mourns_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def mourns_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def does_not_watch_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rounds, "shard_lost", lambda self, shard, error, now, *, at: ())
+    monkeypatch.setattr(CoordinatorState, "shard_lost", lambda self, shard, error, now, *, at: ())
 
 
 @pytest.mark.parametrize(

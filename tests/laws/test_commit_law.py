@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.variable import Commit, Stage, VariableActor
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.state.variable import CommitUpdate, StageUpdate, VariableActor
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 NAMES = ("w1", "b1", "w2")
@@ -154,11 +154,11 @@ def test_the_law_finds_an_update_that_is_applied_before_all_have_staged(
     handle = VariableActor.handle
 
     def early(self: Any, body: Any) -> Any:
-        if type(body) is Commit:
+        if type(body) is CommitUpdate:
             return None
         answer = handle(self, body)
-        if type(body) is Stage:
-            handle(self, Commit(body.group))
+        if type(body) is StageUpdate:
+            handle(self, CommitUpdate(body.group))
         return answer
 
     monkeypatch.setattr(VariableActor, "handle", early)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors import partition
-from actorflow.actors.live import Frame, Live
-from actorflow.actors.node import NodeActor
+from actorflow.dataflow.engine import partition
+from actorflow.dataflow.engine.iteration_state import Frame, IterationState
+from actorflow.dataflow.engine.node import NodeActor
 from actorflow.graph.node import NodeId
-from actorflow.plan import colocate
-from actorflow.plan.region import Region
-from actorflow.sim.choosers import Schedule
+from actorflow.plan.control.region import Region
+from actorflow.plan.placement import colocate
+from actorflow.sim.engine.schedulers import Schedule
 from tests.plan.control_flow import Drawn, build, programs
 from tests.plan.list_programs import PARTED, Arrayed, arrayed
 from tests.plan.list_programs import build as arrays_of
@@ -165,12 +165,12 @@ def test_the_law_of_lists_finds_turns_that_part(monkeypatch: pytest.MonkeyPatch)
 # -------------------------------------------------------------------------------------- planted faults
 
 
-def _mixed() -> Callable[[NodeActor, Live, Any], Live | None]:
+def _mixed() -> Callable[[NodeActor, IterationState, Any], IterationState | None]:
     """A loop variable that comes a turn late now and then."""
     before: dict[tuple[Frame, NodeActor], Any] = {}
     right = NodeActor.turn_after
 
-    def fault(self: NodeActor, live: Live, value: Any) -> Live | None:
+    def fault(self: NodeActor, live: IterationState, value: Any) -> IterationState | None:
         assert live.frame is not None
         key = (live.frame, self)
         if live.iteration % 2 == 0:

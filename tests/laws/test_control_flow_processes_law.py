@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.lists import TensorList
-from actorflow.plan import control_loops
-from actorflow.sim.choosers import Schedule
-from actorflow.transport import registry, tensor_lists
+from actorflow.plan.partition import control_loops
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.transport.codec import registry, tensor_lists
+from actorflow.values.tensor_list import TensorList
 from tests.laws.test_control_flow_law import listed, ran
 from tests.plan.control_flow import Drawn, build, programs
 from tests.plan.list_programs import PARTED, Arrayed, arrayed
@@ -117,9 +117,9 @@ def test_the_law_of_lists_finds_absent_elements_that_are_lost(monkeypatch: pytes
 
 
 def test_the_law_finds_enters_that_are_settled_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = control_loops._Looping._settle_enters_at
+    settle = control_loops._ControlLoop._settle_enters_at
     outer_first = lambda self: [settle(self, depth) for depth in (0, 1)]  # noqa: E731
-    monkeypatch.setattr(control_loops._Looping, "_settle_enters", outer_first)
+    monkeypatch.setattr(control_loops._ControlLoop, "_settle_enters", outer_first)
 
     with pytest.raises((AssertionError, errors.ActorflowError, RuntimeError)):
         law(NESTED, sim.FIFO, (SCOPES[2], SCOPES[1]))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import sim
 from actorflow.graph.node import Node
-from actorflow.plan.lowering import Lowering
-from actorflow.plan.region import Region
-from actorflow.sim.choosers import Schedule
+from actorflow.plan.control.lowering import Lowering
+from actorflow.plan.control.region import Region
+from actorflow.sim.engine.schedulers import Schedule
 from tests.plan.control_flow import SUPPLY, Drawn, World, build, evaluate, programs
 from tests.strategies import examples, run_drawn
 
@@ -66,7 +66,7 @@ def _nothing(self: Region, name: str) -> list[int]:
 
 def _without_token(self: Region, node: Node, name: str) -> list[int]:
     found = self.order.before.get(node.id, {}).get(name, ())
-    return [c for i in found for c in self._done(i, name)]
+    return [c for i in found for c in self._done_nodes(i, name)]
 
 
 SLOW = [("op", "add", -1, 0)] * 4

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import PlacementError
-from actorflow.plan import control_loops
-from actorflow.plan.cut import Cut, cut
-from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from actorflow.spec import spec
+from actorflow.plan.partition import control_loops
+from actorflow.plan.partition.partition import Partitioning, partition_program
+from actorflow.plan.program import Constant, Edge, NodeKind, PlanNode, Program
+from actorflow.values.spec import spec
 from tests.actors.parted import Parted
 from tests.laws.test_matching_law import counting_loop, nested_loop
 from tests.strategies import examples
@@ -25,14 +25,14 @@ def process_of(device: str) -> str:
     return device.removesuffix("/cpu:0")
 
 
-def cut_up(program: Program, places: list[int]) -> Cut:
+def cut_up(program: Program, places: list[int]) -> Partitioning:
     """The program with its nodes on these processes, over and over again."""
     nodes = [
         replace(node, device=f"{PROCESSES[places[i % len(places)]]}/cpu:0")
         for i, node in enumerate(program.nodes)
     ]
     placed = replace(program, nodes=tuple(nodes))
-    return cut(placed, process_of, PROCESSES[0], lambda device: "/cpu:0")
+    return partition_program(placed, process_of, PROCESSES[0], lambda device: "/cpu:0")
 
 
 places = st.lists(st.integers(0, 2), min_size=1, max_size=24)
@@ -104,22 +104,22 @@ def test_finds(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises((AssertionError, KeyError)):
             many()
     elif fault == "the leader does not wait":
-        monkeypatch.setattr(control_loops._Looping, "_answer", lambda *args: None)
+        monkeypatch.setattr(control_loops._ControlLoop, "_answer", lambda *args: None)
         with pytest.raises(AssertionError):
             test_the_leader_is_no_further_ahead_than_turns_may_be_at_once(1)
     else:
-        monkeypatch.setattr(control_loops._Looping, "_settle_enters", lambda self: None)
+        monkeypatch.setattr(control_loops._ControlLoop, "_settle_enters", lambda self: None)
         with pytest.raises((AssertionError, AttributeError, IndexError)):
             many()
 
 
 def test_a_loop_over_processes_needs_a_predicate() -> None:
     x = spec("float32", ())
-    enter = PlanNode("enter", "enter", Kind.ENTER, (Constant(None),), attrs={"frame": "w"}, outputs=(x,))
+    enter = PlanNode("enter", "enter", NodeKind.ENTER, (Constant(None),), attrs={"frame": "w"}, outputs=(x,))
     one = PlanNode(
-        "one", "exp", Kind.KERNEL, (Edge(0),), outputs=(x,), frame=("w",), device=f"{PROCESSES[0]}/cpu:0"
+        "one", "exp", NodeKind.KERNEL, (Edge(0),), outputs=(x,), frame=("w",), device=f"{PROCESSES[0]}/cpu:0"
     )
     two = replace(one, name="two", inputs=(Edge(1),), device=f"{PROCESSES[1]}/cpu:0")
 
     with pytest.raises(PlacementError, match="a loop over several processes needs a predicate, 'w' has none"):
-        cut(Program((enter, one, two)), process_of, PROCESSES[0])
+        partition_program(Program((enter, one, two)), process_of, PROCESSES[0])

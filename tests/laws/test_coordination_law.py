@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
-from actorflow.coord import commit
-from actorflow.coord.batches import Batches
-from actorflow.coord.commit import Commitment, Recovery
-from actorflow.coord.desk import Desk
-from actorflow.coord.messages import Batch, Committed, Permit, Stage, Standing
-from actorflow.coord.permits import Lease, Permits
-from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
+from actorflow.coord.rules import commit
+from actorflow.coord.rules.batch_order import BatchOrder
+from actorflow.coord.rules.commit import Commitment, Recovery
+from actorflow.coord.rules.contribution_table import ContributionTable
+from actorflow.coord.rules.messages import Batch, Committed, Permit, PrepareUpdate, ShardStatus
+from actorflow.coord.rules.permits import Lease, Permits
+from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import CoordinationError
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.cluster import ModelShard
 from tests.coord.company import Company
 from tests.strategies import examples, plan_of_the_fault
@@ -88,7 +88,7 @@ HARMS = st.lists(
 )
 PACES = st.tuples(*[st.sampled_from([0.0, 0.1, 0.2])] * 3)
 LAGS = st.tuples(*[st.sampled_from([0.01, 0.01, 0.03, 0.05])] * 2)
-LIMITS = sim.simulate.Limits(max_steps=100_000)
+LIMITS = sim.engine.simulate.Limits(max_steps=100_000)
 
 
 @settings(max_examples=examples(80), deadline=None)
@@ -194,7 +194,7 @@ class Unready(ModelShard):
     """Has lost what the update of version 1 needs."""
 
     def hear(self, message: Any) -> Any:
-        if isinstance(message, Stage) and message.version == 1:
+        if isinstance(message, PrepareUpdate) and message.version == 1:
             self.open.clear()
         return super().hear(message)
 
@@ -251,7 +251,7 @@ def test_under_sync_who_computes_what_depends_on_no_schedule(
 
 
 def test_the_law_finds_late_contributions_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Desk, "late", lambda self, version: [])
+    monkeypatch.setattr(ContributionTable, "late", lambda self, version: [])
 
     plan_of_the_fault(program(Backup(2, 3), steps=3), most=2)
 
@@ -279,7 +279,7 @@ def test_the_law_finds_batches_that_go_to_whoever_reports_first(monkeypatch: pyt
 
 
 def test_the_law_finds_a_worker_that_is_gone_with_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Batches, "unused", lambda self, batch, seen=True: None)
+    monkeypatch.setattr(BatchOrder, "take_back", lambda self, batch, seen=True: None)
     harms = [("crash", 1, 0.25)]
 
     plan_of_the_fault(program(Sync(), harms, size=5, epochs=1, exactly_once=True), most=2)
@@ -288,7 +288,7 @@ def test_the_law_finds_a_worker_that_is_gone_with_its_batch(monkeypatch: pytest.
 def test_the_law_finds_one_that_takes_over_and_discards_what_a_shard_has_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def timid(standings: Mapping[int, Standing]) -> Recovery:
+    def timid(standings: Mapping[int, ShardStatus]) -> Recovery:
         staged = tuple(n for n, standing in sorted(standings.items()) if standing.staged is not None)
         return Recovery(min(standing.version for standing in standings.values()), (), staged)
 

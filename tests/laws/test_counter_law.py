@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.answers import Answer
-from actorflow.actors.tally import Tally
+from actorflow.dataflow.state.counter_rule import CounterRule
+from actorflow.dataflow.state.replies import Replied
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 START, LIMIT = 3, 5
@@ -109,24 +109,24 @@ def test_numbers_come_once_up_to_the_limit_and_again_after_a_reset(
     run_drawn(counted.graph, schedule, counted.judged)
 
 
-Fault = Callable[[Tally, Any], list[Answer]]
+Fault = Callable[[CounterRule, Any], list[Replied]]
 
 
-def beyond(tally: Tally, who: Any) -> list[Answer]:
+def beyond(tally: CounterRule, who: Any) -> list[Replied]:
     """Gives the limit too."""
     tally.value += 1
-    return [Answer(who, tally.value - 1)]
+    return [Replied(who, tally.value - 1)]
 
 
-def already(tally: Tally, who: Any) -> list[Answer]:
+def already(tally: CounterRule, who: Any) -> list[Replied]:
     """Gives the last number that was given, not the next."""
-    return [Answer(who, max(tally.start, tally.value - 1))]
+    return [Replied(who, max(tally.start, tally.value - 1))]
 
 
-def late(tally: Tally, who: Any) -> list[Answer]:
+def late(tally: CounterRule, who: Any) -> list[Replied]:
     """Says that it is back at the start, and is one further."""
     tally.value = tally.start + 1
-    return [Answer(who, tally.start)]
+    return [Replied(who, tally.start)]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def late(tally: Tally, who: Any) -> list[Answer]:
 def test_the_law_finds_a_counter_one_of_whose_verbs_is_wrong(
     verb: str, fault: Fault, clients: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tally, verb, fault)
+    monkeypatch.setattr(CounterRule, verb, fault)
     counted = Counted(clients)
 
     plan_of_the_fault(simulated(counted.graph, counted.judged), most=2)
@@ -148,15 +148,15 @@ def test_the_law_finds_a_counter_one_of_whose_verbs_is_wrong(
 
 def test_the_law_finds_a_number_that_two_steps_get(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a schedule in which a read comes between two that ask shows it: the number goes back then."""
-    read = Tally.read
+    read = CounterRule.read
 
-    def back(self: Tally, who: Any) -> list[Answer]:
+    def back(self: CounterRule, who: Any) -> list[Replied]:
         answers = read(self, who)
         if self.value == START + 1:
             self.value = START
         return answers
 
-    monkeypatch.setattr(Tally, "read", back)
+    monkeypatch.setattr(CounterRule, "read", back)
     counted = Counted([["next"], ["read"], ["next"]])
 
     plan_of_the_fault(simulated(counted.graph, counted.judged), most=3)

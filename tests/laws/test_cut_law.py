@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.actors import exchange
-from actorflow.actors.dispatch import Dispatch
-from actorflow.actors.partition import Partition, Surroundings
-from actorflow.actors.register import Source
-from actorflow.actors.step import Step
-from actorflow.messages import DEAD
-from actorflow.plan.cut import cut
-from actorflow.plan.program import Edge, Kind, PlanNode, Program
-from actorflow.tag import StepId
+from actorflow.actors.scheduling.dispatch import Dispatch
+from actorflow.dataflow.engine import token_sender
+from actorflow.dataflow.engine.partition import Partition, Surroundings
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.state.register import Source
+from actorflow.plan.partition.partition import partition_program
+from actorflow.plan.program import Edge, NodeKind, PlanNode, Program
+from actorflow.runtime.messages import DEAD
+from actorflow.runtime.tag import StepId
 from tests.actors.programs import NUMBER, BareLoop, FrozenClock, InlineDevice
 from tests.laws.test_matching_law import Case, counting_loop, graphs
 from tests.strategies import FOUND, examples
@@ -40,7 +40,9 @@ class Post:
 def scattered(program: Program, places: list[int]) -> Program:
     """Returns the program with its nodes on the given processes; feeds and fetches have none."""
     nodes = [
-        node if node.kind in (Kind.FEED, Kind.FETCH) else replace(node, device=f"p{places[i % len(places)]}")
+        node
+        if node.kind in (NodeKind.FEED, NodeKind.FETCH)
+        else replace(node, device=f"p{places[i % len(places)]}")
         for i, node in enumerate(program.nodes)
     ]
     return replace(program, nodes=tuple(nodes))
@@ -48,7 +50,7 @@ def scattered(program: Program, places: list[int]) -> Program:
 
 def run_parts(program: Program, fed: list[Any], late: list[int]) -> list[Any]:
     """Runs one step in all processes; `late` says which token on its way comes next."""
-    made = cut(program, lambda device: device, HOME, lambda device: "/cpu:0")
+    made = partition_program(program, lambda device: device, HOME, lambda device: "/cpu:0")
     loop: Any = BareLoop()
     device: Any = InlineDevice()
     way: list[tuple[str, str, int, Any]] = []
@@ -100,7 +102,7 @@ def test_parts_give_what_the_whole_gives_in_every_order_of_tokens(
 
 
 def test_the_law_finds_control_edges_that_forget_that_they_are_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = exchange.sent
+    sent = token_sender.send_later
 
     def lively(node: Any, post: Any) -> Any:
         class Alive:
@@ -111,7 +113,7 @@ def test_the_law_finds_control_edges_that_forget_that_they_are_dead(monkeypatch:
 
         return sent(node, Alive())
 
-    monkeypatch.setattr("actorflow.actors.partition.sent", lively)
+    monkeypatch.setattr("actorflow.dataflow.engine.partition.send_later", lively)
 
     @settings(**FOUND, max_examples=2000)
     @given(case=graphs(), places=places, late=lates)
@@ -125,11 +127,11 @@ def test_the_law_finds_control_edges_that_forget_that_they_are_dead(monkeypatch:
 def test_a_part_with_a_loop_sends_what_comes_out_of_it() -> None:
     """The loop is on p1, what it counts to is made on p2, and fetched at home."""
     whole = counting_loop(2)
-    nodes = [n if n.kind in (Kind.FEED, Kind.FETCH) else replace(n, device="p1") for n in whole.nodes]
+    nodes = [n if n.kind in (NodeKind.FEED, NodeKind.FETCH) else replace(n, device="p1") for n in whole.nodes]
     (fetch,) = whole.fetches[:1]
     (edge,) = nodes[fetch].inputs
     assert isinstance(edge, Edge)
-    nodes.append(PlanNode("there", "test_add", Kind.KERNEL, (edge,), outputs=(NUMBER,), device="p2"))
+    nodes.append(PlanNode("there", "test_add", NodeKind.KERNEL, (edge,), outputs=(NUMBER,), device="p2"))
     nodes[fetch] = replace(nodes[fetch], inputs=(Edge(len(nodes) - 1),))
     program = replace(whole, nodes=tuple(nodes))
 

@@ -16,7 +16,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.graph.programs import programs
 from tests.reference import evaluate
 from tests.strategies import examples, run_drawn

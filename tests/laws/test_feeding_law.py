@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.step import Step
-from actorflow.feeding import Feeder
-from actorflow.inflow import Inflow
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.engine.step import Step
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.training.iterable_source import IterableSource
+from actorflow.training.queue_runner import QueueRunner
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 TABLE = 100
@@ -72,7 +72,7 @@ class Works:
     async def judged(self, session: af.Session) -> None:
         """Runs it to its end, and judges where every element is."""
         got: list[int] = []
-        inflows: list[Inflow] = []
+        inflows: list[IterableSource] = []
         works: Any = self
         moving: list[asyncio.Task[None]] = []
         enough = asyncio.Event()
@@ -95,7 +95,7 @@ class Works:
         disturbing = None
         raised: tuple[BaseException, ...] = ()
         try:
-            async with af.Feeder(session) as feeder:
+            async with af.QueueRunner(session) as feeder:
                 for s, count in enumerate(self.sources):
                     elements = self._elements(s, count) if s % 2 else self._plain(s, count)
                     inflows.append(feeder.feed(works.raw, elements, batch=self.batch))
@@ -121,7 +121,7 @@ class Works:
         got: list[int],
         mapped: list[int],
         raw: list[int],
-        inflows: list[Inflow],
+        inflows: list[IterableSource],
         raised: tuple[BaseException, ...],
     ) -> None:
         there = Counter([*got, *mapped, *raw])
@@ -156,7 +156,7 @@ class Works:
             assert isinstance(error, ENDS), error
             return None
 
-    async def _disturb(self, feeder: Feeder, steps: list[asyncio.Task[Any]]) -> None:
+    async def _disturb(self, feeder: QueueRunner, steps: list[asyncio.Task[Any]]) -> None:
         for turn in range(30):
             for when, who in sorted(self.cancelled):
                 tasks = [*steps, *feeder._tasks]
@@ -222,20 +222,20 @@ def test_the_law_finds_a_source_that_puts_a_batch_in_again_when_it_had_to_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn = Works((4,), capacity=1, batch=2)
-    bodies: Callable[..., Any] = Inflow._bodies
+    bodies: Callable[..., Any] = IterableSource._bodies
 
-    def twice(self: Inflow, rows: Any) -> Iterator[Any]:
+    def twice(self: IterableSource, rows: Any) -> Iterator[Any]:
         yield from bodies(self, rows)
         if self.elements >= 4:
             yield from bodies(self, rows[:1])
 
-    monkeypatch.setattr(Inflow, "_bodies", twice)
+    monkeypatch.setattr(IterableSource, "_bodies", twice)
 
     plan_of_the_fault(simulated(drawn.graph, drawn.judged), most=2)
 
 
 def test_the_law_finds_a_feeder_that_ends_no_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Works((2,))
-    monkeypatch.setattr(Feeder, "_end", lambda self, name, message: None)
+    monkeypatch.setattr(QueueRunner, "_end", lambda self, name, message: None)
 
     plan_of_the_fault(simulated(drawn.graph, drawn.judged), errors.QueueStarved, most=2)

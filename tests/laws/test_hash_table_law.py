@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors.hash_table import HashTableActor, Lookup
+from actorflow.dataflow.state.hash_table import HashTableActor, LookUpKeys
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KEYS = (0, 1, 2)
@@ -126,11 +126,11 @@ def test_the_law_finds_a_table_whose_lookups_come_late(monkeypatch: pytest.Monke
     obey = HashTableActor.obey
 
     def stale(self: Any, body: Any, who: Any) -> Any:
-        if type(body) is Lookup and self.ref.data and getattr(self, "before", None) is not None:
+        if type(body) is LookUpKeys and self.ref.data and getattr(self, "before", None) is not None:
             return [type(a)(who, a.value) for a in self.before]
-        before = obey(self, Lookup(np.array(KEYS)), who)
+        before = obey(self, LookUpKeys(np.array(KEYS)), who)
         answers = obey(self, body, who)
-        if type(body) is not Lookup:
+        if type(body) is not LookUpKeys:
             self.before = before
         return answers
 

@@ -16,11 +16,12 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow import arrays, errors, leases, sim
-from actorflow.actors.register import Register, Source, Write
-from actorflow.rows import How, Rows, plus_rows
-from actorflow.sim.choosers import Schedule
-from actorflow.spec import spec
+from actorflow import errors, sim
+from actorflow.dataflow.state.register import Register, Source, WriteMode
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.values import arrays, lease
+from actorflow.values.sparse import How, SparseRows, plus_rows
+from actorflow.values.spec import spec
 from tests.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
 from tests.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
 
@@ -67,7 +68,7 @@ class History:
         self.sequence = 0
         self.group = 0
         self.held: list[Held] = []
-        self.register.write(Write.ASSIGN, self.model, A, self._next())
+        self.register.write(WriteMode.ASSIGN, self.model, A, self._next())
 
     def _next(self) -> int:
         self.sequence += 1
@@ -92,12 +93,12 @@ class History:
 
     def read(self, n: int) -> None:
         """As a session hands it out."""
-        given = arrays.handed(self.register.read()[0])
+        given = arrays.view_for_user(self.register.read()[0])
         self.held.append(Held(HOLD[WAYS[n % len(WAYS)]](given), self._address()))
 
     def spoil(self, n: int) -> None:
         """A reader sees what it was given in another way, holds a slice of that, and drops the rest."""
-        given, address = arrays.handed(self.register.read()[0]), self._address()
+        given, address = arrays.view_for_user(self.register.read()[0]), self._address()
         how = SPOILS[n % len(SPOILS)]
         spoil(how, given)
         if how != "state" and n & 16:
@@ -125,7 +126,7 @@ class History:
 
     def _written(self, write: Callable[[], Any], *, resized: bool = False) -> None:
         """Does a write and looks at what it copied."""
-        tally, version = self.register.tally, self.register.version
+        tally, version = self.register.write_counts, self.register.version
         before, was, copies = (tally.in_place, tally.copied), self._address(), resized or self.is_held()
         write()
         assert self.register.version == version + 1
@@ -139,31 +140,33 @@ class History:
 
     def assign(self, n: int) -> None:
         self.model = self._values(n, len(self.model))
-        self._written(lambda: self.register.write(Write.ASSIGN, self.model, A, self._next()))
+        self._written(lambda: self.register.write(WriteMode.ASSIGN, self.model, A, self._next()))
 
     def resize(self, n: int) -> None:
         resized = 1 + n % 4 != len(self.model)
         self.model = self._values(n, 1 + n % 4)
-        self._written(lambda: self.register.write(Write.ASSIGN, self.model, A, self._next()), resized=resized)
+        self._written(
+            lambda: self.register.write(WriteMode.ASSIGN, self.model, A, self._next()), resized=resized
+        )
 
     def add(self, n: int) -> None:
         delta = self._values(n, len(self.model))
         adds = bool(n & 16)
         self.model = self.model + delta if adds else self.model - delta
-        kind = Write.ADD if adds else Write.SUBTRACT
+        kind = WriteMode.ADD if adds else WriteMode.SUBTRACT
         self._written(lambda: self.register.write(kind, delta, A, self._next()))
 
     def add_to_itself(self, n: int) -> None:
         """What is written is a snapshot: as long as the write goes on, it is held."""
         self.model = self.model + self.model
-        tally = self.register.tally
+        tally = self.register.write_counts
         before = tally.copied
-        self.register.write(Write.ADD, self.register.read()[0], A, self._next())
+        self.register.write(WriteMode.ADD, self.register.read()[0], A, self._next())
         assert tally.copied == before + 1
 
     def retry(self, n: int) -> None:
         version, where = self.register.version, self._address()
-        self.register.write(Write.ADD, self._values(n, len(self.model)), A, self.sequence)
+        self.register.write(WriteMode.ADD, self._values(n, len(self.model)), A, self.sequence)
         assert (self.register.version, self._address()) == (version, where)
 
     def scatter(self, n: int) -> None:
@@ -191,7 +194,7 @@ class History:
     def train_rows(self, n: int) -> None:
         self.group += 1
         at = np.array([n % len(self.model)], np.int64)
-        delta = Rows(at, self._values(n, 1), self.model.shape)
+        delta = SparseRows(at, self._values(n, 1), self.model.shape)
         value, base = self.register.read()
         proposed = plus_rows(value, delta)
         del value
@@ -257,7 +260,7 @@ def test_every_event_and_every_way_to_hold_takes_part() -> None:
     """One history with all of them: what the law draws is not empty."""
     every = bytes(b for i in range(len(EVENTS)) for k in range(len(WAYS)) for b in (i, k))
 
-    tally = play(every).register.tally
+    tally = play(every).register.write_counts
 
     assert tally.in_place > 20
     assert tally.copied > 20
@@ -275,16 +278,16 @@ def test_the_law_finds_a_register_that_asks_nobody(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_law_finds_a_register_that_overlooks_memoryviews(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory_of = leases.memory_of
+    memory_of = lease.memory_of
     now: list[History] = []
 
     def overlooking(cell: list[Any]) -> Any:
         held = now[-1].held if now and cell[0] is not None else []
         if held and all(isinstance(h.alias, memoryview) for h in held):
-            return leases._memory_below(cell[0])
+            return lease._memory_below(cell[0])
         return memory_of(cell)
 
-    monkeypatch.setattr(leases, "memory_of", overlooking)
+    monkeypatch.setattr(lease, "memory_of", overlooking)
 
     fails(now.append)
 
@@ -293,42 +296,42 @@ def test_the_law_finds_a_register_that_looks_at_what_it_handed_out_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An array made of the owner holds no reference to the view."""
-    alone = frozenset(counts[:1] for counts in leases._ALONE)
-    references = leases._references
-    monkeypatch.setattr(leases, "_ALONE", alone)
-    monkeypatch.setattr(leases, "_references", lambda cell: references(cell)[:1])
+    alone = frozenset(counts[:1] for counts in lease._ALONE)
+    references = lease._references
+    monkeypatch.setattr(lease, "_ALONE", alone)
+    monkeypatch.setattr(lease, "_references", lambda cell: references(cell)[:1])
 
     fails()
 
 
 def test_the_law_finds_owners_that_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "lend", lambda memory: arrays.frozen(np.array(memory)))
-    monkeypatch.setattr(leases, "lent_copy", lambda value: arrays.frozen(np.array(value)))
+    monkeypatch.setattr(lease, "read_only_view", lambda memory: arrays.frozen(np.array(memory)))
+    monkeypatch.setattr(lease, "read_only_copy", lambda value: arrays.frozen(np.array(value)))
 
     fails()
 
 
 def test_the_law_finds_readers_that_are_given_the_very_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "handed", lambda value: value)
+    monkeypatch.setattr(arrays, "view_for_user", lambda value: value)
 
     fails()
 
 
 def test_the_law_finds_lent_views_that_stand_on_the_owner_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the base of what is handed out is the register's own array."""
-    view = leases._lent
+    view = lease._lent
 
     def direct(memory: Any) -> Any:
         lent = view(memory)
         return np.asarray(lent.base.base)
 
-    monkeypatch.setattr(leases, "_lent", direct)
+    monkeypatch.setattr(lease, "_lent", direct)
 
     fails()
 
 
 def test_the_law_finds_a_register_that_always_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "_ALONE", frozenset())
+    monkeypatch.setattr(lease, "_ALONE", frozenset())
 
     fails()
 

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from actorflow import sim
 from actorflow.errors import ChannelClosed
 from actorflow.sim import Host, World
-from actorflow.sim.wires import HostTimers, SimWire
-from actorflow.transport.channel import Envelope, Lane
-from actorflow.transport.credit import Window
-from actorflow.transport.kinds import Buffer
-from actorflow.transport.link import Link
-from actorflow.transport.patience import Patience
-from actorflow.transport.settings import Settings
-from actorflow.transport.wire import Contact
+from actorflow.sim.world.links import HostTimers, SimWire
+from actorflow.transport.codec.types import Buffer
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules.channel import Envelope, Lane
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.failure_detector import FailureDetector
+from actorflow.transport.rules.link_settings import LinkSettings
+from actorflow.transport.rules.wire import Contact
 from tests.strategies import examples
 from tests.transport.ways import Recorder
 
-SETTINGS = Settings(window=Window(4, 1 << 21), silence_s=4.0, busy_s=12.0, gone_s=2.0, beat_s=1.0)
+SETTINGS = LinkSettings(window=Window(4, 1 << 21), silence_s=4.0, busy_s=12.0, gone_s=2.0, heartbeat_s=1.0)
 
 hosts = sim.world("a", "b", latency_s=0.001)
 
@@ -173,12 +173,12 @@ async def what_cannot_is_told_and_nothing_hangs(world: World, steps: Any, joins:
         talk.send(who, Lane.DATA, 0)
     if how == "break":
         talk.know(Contact.BROKEN)
-        await world.sleep(SETTINGS.gone_s + SETTINGS.beat_s + 0.1)
+        await world.sleep(SETTINGS.gone_s + SETTINGS.heartbeat_s + 0.1)
         assert all(receiver.losses for receiver in talk.receivers)
         talk.know(Contact.CONNECTED)
     else:
         world.pause("b")
-        await world.sleep(SETTINGS.busy_s + SETTINGS.beat_s + 0.1)
+        await world.sleep(SETTINGS.busy_s + SETTINGS.heartbeat_s + 0.1)
         assert talk.receivers[0].losses
         world.resume("b")
     await world.sleep(SETTINGS.busy_s)
@@ -223,11 +223,11 @@ def test_what_cannot_be_borne_is_told_and_nothing_hangs() -> None:
 
 
 def forgets_that_it_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Patience, "late", lambda self, now, late_s: None)
+    monkeypatch.setattr(FailureDetector, "late", lambda self, now, late_s: None)
 
 
 def does_not_believe_in_contact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Patience, "turned", lambda self, contact, now: False)
+    monkeypatch.setattr(FailureDetector, "note_contact", lambda self, contact, now: False)
 
 
 @pytest.mark.parametrize("fault", [forgets_that_it_stood_still, does_not_believe_in_contact])

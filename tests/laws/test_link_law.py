@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.errors import ChannelClosed, PeerLost
-from actorflow.sim import Host, World, wires
-from actorflow.transport import envelopes
-from actorflow.transport.channel import Envelope, Lane
-from actorflow.transport.credit import Spending, Window
-from actorflow.transport.datagrams import End
-from actorflow.transport.delivery import Receiving, Sending
-from actorflow.transport.handshake import Handshake, Heard
-from actorflow.transport.link import Link
-from actorflow.transport.session import Session
-from actorflow.transport.settings import Settings
+from actorflow.sim import Host, World
+from actorflow.sim.world import links as wires
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules import envelopes
+from actorflow.transport.rules.channel import Envelope, Lane
+from actorflow.transport.rules.credit import Spending, Window
+from actorflow.transport.rules.datagrams import SessionEnd
+from actorflow.transport.rules.delivery import Receiving, Sending
+from actorflow.transport.rules.handshake import Handshake, Heard
+from actorflow.transport.rules.link_session import LinkSession
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.strategies import examples
 from tests.transport.ways import Recorder
 
-SETTINGS = Settings(window=Window(4, 1 << 21))
-HEARD_S = SETTINGS.silence_s + 2 * SETTINGS.beat_s
+SETTINGS = LinkSettings(window=Window(4, 1 << 21))
+HEARD_S = SETTINGS.silence_s + 2 * SETTINGS.heartbeat_s
 """When both ends have heard that they cannot hear each other: one is silent, and the other is greeted anew."""
 
 hosts = sim.world("a", "b", latency_s=0.001)
@@ -261,8 +262,8 @@ def never_resends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def never_asks_for_credit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "probe", lambda self, now: False)
-    monkeypatch.setattr(Session, "tell", told_once(Session.tell))
+    monkeypatch.setattr(LinkSession, "probe", lambda self, now: False)
+    monkeypatch.setattr(LinkSession, "tell", told_once(LinkSession.tell))
 
 
 def told_once(tell: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -349,7 +350,7 @@ def sends_the_rest_in_the_next_session(monkeypatch: pytest.MonkeyPatch) -> None:
 def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     hello = Handshake._hello
 
-    def patient(self: Any, source: End, target: End) -> Heard:
+    def patient(self: Any, source: SessionEnd, target: SessionEnd) -> Heard:
         self.theirs = max(self.theirs, source)
         return hello(self, source, target)
 

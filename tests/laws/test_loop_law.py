@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow.graph.builder import Tensor, as_tensor
-from actorflow.ops import loop_gradients
-from actorflow.ops.list_rows import list_concat
-from actorflow.ops.lists import list_read
-from actorflow.plan import functions
+from actorflow.ops.control import loop_gradients
+from actorflow.ops.control.tensor_list import list_read
+from actorflow.ops.control.tensor_list_rows import list_concat
+from actorflow.plan.control import routines
 from actorflow.plan.routine import Routine
 from tests.graph.turns import (
     CONSTANT,
@@ -214,7 +214,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         lambda rows: af.flip(list_concat(rows), axis=0) if rows.dtype.kind == "f" else list_concat(rows),
     ),
     "max_iterations is forgotten": (
-        functions,
+        routines,
         "Routine",
         lambda **fields: Routine(**{**fields, "most": None}),
     ),

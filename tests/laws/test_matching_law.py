@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.errors import FetchError, InternalError
-from actorflow.messages import DEAD
-from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from actorflow.sim.choosers import Schedule
-from actorflow.tag import StepId, Tag
+from actorflow.plan.program import Constant, Edge, NodeKind, PlanNode, Program
+from actorflow.runtime.messages import DEAD
+from actorflow.runtime.tag import StepId, Tag
+from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.programs import Builder, Record, Results, run_program, simulate_program
 from tests.strategies import examples
 
@@ -29,14 +29,14 @@ def reference(nodes: list[PlanNode], feeds: dict[int, Any]) -> Values:
         args = [e.value if isinstance(e, Constant) else values[e.node][e.output] for e in node.inputs]
         controls_dead = any(all(v is DEAD for v in values[c]) for c in node.controls)
         dead = controls_dead or any(a is DEAD for a in args)
-        if node.kind is Kind.FEED:
+        if node.kind is NodeKind.FEED:
             out: tuple[Any, ...] = (feeds[i],)
-        elif node.kind is Kind.MERGE:
+        elif node.kind is NodeKind.MERGE:
             live = [(a, k) for k, a in enumerate(args) if a is not DEAD]
             out = live[0] if live else (DEAD, DEAD)
         elif dead:
             out = (DEAD,) * len(node.outputs)
-        elif node.kind is Kind.SWITCH:
+        elif node.kind is NodeKind.SWITCH:
             out = (DEAD, args[0]) if args[1] else (args[0], DEAD)
         elif node.op == "test_split":
             out = (args[0] + 1, args[0] * 2)
@@ -54,9 +54,9 @@ def takes(nodes: list[PlanNode], feeds: dict[int, Any], values: Values) -> Taken
     found: Taken = []
     for i, node in enumerate(nodes):
         args = tuple(e.value if isinstance(e, Constant) else values[e.node][e.output] for e in node.inputs)
-        if node.kind is Kind.FEED:
+        if node.kind is NodeKind.FEED:
             found.append(((feeds[i],), False))
-        elif node.kind is Kind.MERGE:
+        elif node.kind is NodeKind.MERGE:
             found.append(((DEAD, None) if values[i][0] is DEAD else values[i], False))
         else:
             found.append((args, any(all(v is DEAD for v in values[c]) for c in node.controls)))
@@ -81,7 +81,7 @@ def graphs(draw: st.DrawFn) -> Case:
     Merge waits for all probes, so that every node, dead or live, has fired when the step ends.
     """
     b = Builder()
-    feeds = [b.add(Kind.FEED) for _ in range(draw(st.integers(1, 3)))]
+    feeds = [b.add(NodeKind.FEED) for _ in range(draw(st.integers(1, 3)))]
     fed = [draw(st.integers(0, 2)) for _ in feeds]
 
     def values() -> Values:
@@ -102,42 +102,44 @@ def graphs(draw: st.DrawFn) -> Case:
             winners = [e for e in inputs if e in live]
             if len(winners) > 1:
                 inputs = [winners[0], *(e for e in inputs if e not in live)]
-            b.add(Kind.MERGE, *inputs, outputs=2, controls=controls)
+            b.add(NodeKind.MERGE, *inputs, outputs=2, controls=controls)
         elif kind == "switch":
-            b.add(Kind.SWITCH, draw(some), draw(data), outputs=2, controls=controls)
+            b.add(NodeKind.SWITCH, draw(some), draw(data), outputs=2, controls=controls)
         elif kind == "split":
-            b.add(Kind.KERNEL, draw(data), op="test_split", outputs=2, controls=controls)
+            b.add(NodeKind.KERNEL, draw(data), op="test_split", outputs=2, controls=controls)
         elif kind == "fan":  # no controls, and taken by sums alone: what `firing` compiles
             either = st.one_of(data, st.sampled_from(dead or ports))
-            fan = b.add(Kind.KERNEL, *draw(st.lists(either, min_size=1, max_size=2)), op="test_add")
+            fan = b.add(NodeKind.KERNEL, *draw(st.lists(either, min_size=1, max_size=2)), op="test_add")
             for _ in range(draw(st.sampled_from([1, 2, 2]))):
-                b.add(Kind.KERNEL, Edge(fan), draw(some), op="test_add")
+                b.add(NodeKind.KERNEL, Edge(fan), draw(some), op="test_add")
         elif kind == "untaken" and dead_nodes:  # live data, a dead control; it meets a live path again
             path = b.add(
-                Kind.KERNEL,
+                NodeKind.KERNEL,
                 *draw(st.lists(st.sampled_from(live), min_size=1, max_size=2)),
                 op="test_add",
                 controls=[draw(st.sampled_from(dead_nodes))],
             )
             for _ in range(draw(st.integers(0, 2))):
-                path = b.add(Kind.KERNEL, Edge(path), op="test_add")
-            b.add(Kind.MERGE, *draw(st.permutations([draw(st.sampled_from(live)), Edge(path)])), outputs=2)
+                path = b.add(NodeKind.KERNEL, Edge(path), op="test_add")
+            b.add(
+                NodeKind.MERGE, *draw(st.permutations([draw(st.sampled_from(live)), Edge(path)])), outputs=2
+            )
         else:
             inputs = draw(st.lists(some, min_size=1, max_size=3))
-            b.add(Kind.KERNEL, *inputs, op="test_add", controls=controls)
+            b.add(NodeKind.KERNEL, *inputs, op="test_add", controls=controls)
     want = values()
     live_ports = [Edge(i, k) for i, out in enumerate(want) for k, v in enumerate(out) if v is not DEAD]
     chosen = draw(st.lists(st.sampled_from(live_ports), min_size=1, max_size=4))
-    taken = {edge for node in b.nodes if node.kind is not Kind.MERGE for edge in node.inputs}
+    taken = {edge for node in b.nodes if node.kind is not NodeKind.MERGE for edge in node.inputs}
     probes = [
-        b.add(Kind.KERNEL, edge, op="test_add")
+        b.add(NodeKind.KERNEL, edge, op="test_add")
         for edge in [Edge(i, k) for i, out in enumerate(want) for k in range(len(out))]
         if edge not in taken
     ]
-    feeds.append(b.add(Kind.FEED))
+    feeds.append(b.add(NodeKind.FEED))
     fed.append(7)
-    last = b.add(Kind.MERGE, Edge(feeds[-1]), outputs=2, controls=probes)
-    fetches = [b.add(Kind.FETCH, edge) for edge in (*chosen, Edge(last))]
+    last = b.add(NodeKind.MERGE, Edge(feeds[-1]), outputs=2, controls=probes)
+    fetches = [b.add(NodeKind.FETCH, edge) for edge in (*chosen, Edge(last))]
     want = values()
     return Case(
         b.program(feeds, fetches),
@@ -175,27 +177,27 @@ def test_the_compiled_closures_do_what_the_general_form_does(case: Case) -> None
 def counting_loop(parallel: int, *, dead: bool = False) -> Program:
     """total = 0; i = 0; while i < n: total += i; i += 1 — by Enter, Merge, Switch and NextIteration."""
     b = Builder()
-    n, zero, taken = b.add(Kind.FEED), b.add(Kind.FEED), b.add(Kind.FEED)
-    gate = b.add(Kind.SWITCH, Edge(zero), Edge(taken), outputs=2)
+    n, zero, taken = b.add(NodeKind.FEED), b.add(NodeKind.FEED), b.add(NodeKind.FEED)
+    gate = b.add(NodeKind.SWITCH, Edge(zero), Edge(taken), outputs=2)
     start = Edge(gate, 1)
     f = ("loop",)
     limit = _enter(b, Edge(n), (), "loop", constant=True)
     enter_i, enter_total = _enter(b, start, (), "loop"), _enter(b, start, (), "loop")
-    merge_i = b.add(Kind.MERGE, Edge(enter_i), outputs=2, frame=f)
-    merge_total = b.add(Kind.MERGE, Edge(enter_total), outputs=2, frame=f)
-    less = b.add(Kind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=f)
-    cond = b.add(Kind.LOOP_COND, Edge(less), frame=f)
-    switch_i = b.add(Kind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=f)
-    switch_total = b.add(Kind.SWITCH, Edge(merge_total), Edge(cond), outputs=2, frame=f)
-    exit_total = b.add(Kind.EXIT, Edge(switch_total, 0), frame=f)
-    add = b.add(Kind.KERNEL, Edge(switch_total, 1), Edge(switch_i, 1), op="test_add", frame=f)
-    more = b.add(Kind.KERNEL, Edge(switch_i, 1), Constant(1), op="test_add", frame=f)
-    next_i = b.add(Kind.NEXT_ITERATION, Edge(more), frame=f)
-    next_total = b.add(Kind.NEXT_ITERATION, Edge(add), frame=f)
+    merge_i = b.add(NodeKind.MERGE, Edge(enter_i), outputs=2, frame=f)
+    merge_total = b.add(NodeKind.MERGE, Edge(enter_total), outputs=2, frame=f)
+    less = b.add(NodeKind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=f)
+    cond = b.add(NodeKind.LOOP_COND, Edge(less), frame=f)
+    switch_i = b.add(NodeKind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=f)
+    switch_total = b.add(NodeKind.SWITCH, Edge(merge_total), Edge(cond), outputs=2, frame=f)
+    exit_total = b.add(NodeKind.EXIT, Edge(switch_total, 0), frame=f)
+    add = b.add(NodeKind.KERNEL, Edge(switch_total, 1), Edge(switch_i, 1), op="test_add", frame=f)
+    more = b.add(NodeKind.KERNEL, Edge(switch_i, 1), Constant(1), op="test_add", frame=f)
+    next_i = b.add(NodeKind.NEXT_ITERATION, Edge(more), frame=f)
+    next_total = b.add(NodeKind.NEXT_ITERATION, Edge(add), frame=f)
     b.nodes[merge_i] = _inputs(b.nodes[merge_i], Edge(next_i))
     b.nodes[merge_total] = _inputs(b.nodes[merge_total], Edge(next_total))
-    after = b.add(Kind.MERGE, Edge(exit_total), Edge(gate, 0), outputs=2)
-    fetch = b.add(Kind.FETCH, Edge(after))
+    after = b.add(NodeKind.MERGE, Edge(exit_total), Edge(gate, 0), outputs=2)
+    fetch = b.add(NodeKind.FETCH, Edge(after))
     return b.program([n, zero, taken], [fetch], parallel)
 
 
@@ -250,61 +252,61 @@ def test_a_loop_runs_as_many_iterations_at_once_as_it_may(n: int, parallel: int)
 def nested_loop(parallel: int) -> Program:
     """total = 0; for i in range(n): for j in range(i): total += 1 — a loop inside a loop."""
     b = Builder()
-    n, zero = b.add(Kind.FEED), b.add(Kind.FEED)
+    n, zero = b.add(NodeKind.FEED), b.add(NodeKind.FEED)
     outer, inner = ("outer",), ("outer", "inner")
 
     limit = _enter(b, Edge(n), (), "outer", constant=True)
     enter_i, enter_t = _enter(b, Edge(zero), (), "outer"), _enter(b, Edge(zero), (), "outer")
-    merge_i = b.add(Kind.MERGE, Edge(enter_i), outputs=2, frame=outer)
-    merge_t = b.add(Kind.MERGE, Edge(enter_t), outputs=2, frame=outer)
+    merge_i = b.add(NodeKind.MERGE, Edge(enter_i), outputs=2, frame=outer)
+    merge_t = b.add(NodeKind.MERGE, Edge(enter_t), outputs=2, frame=outer)
     cond = b.add(
-        Kind.LOOP_COND,
-        Edge(b.add(Kind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=outer)),
+        NodeKind.LOOP_COND,
+        Edge(b.add(NodeKind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=outer)),
         frame=outer,
     )
-    switch_i = b.add(Kind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=outer)
-    switch_t = b.add(Kind.SWITCH, Edge(merge_t), Edge(cond), outputs=2, frame=outer)
-    exit_t = b.add(Kind.EXIT, Edge(switch_t, 0), frame=outer)
+    switch_i = b.add(NodeKind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=outer)
+    switch_t = b.add(NodeKind.SWITCH, Edge(merge_t), Edge(cond), outputs=2, frame=outer)
+    exit_t = b.add(NodeKind.EXIT, Edge(switch_t, 0), frame=outer)
 
     limit_j = _enter(b, Edge(switch_i, 1), outer, "inner", constant=True)
-    zero_j = b.add(Kind.KERNEL, Edge(switch_i, 1), Edge(switch_i, 1), op="test_less", frame=outer)
+    zero_j = b.add(NodeKind.KERNEL, Edge(switch_i, 1), Edge(switch_i, 1), op="test_less", frame=outer)
     enter_j, enter_u = _enter(b, Edge(zero_j), outer, "inner"), _enter(b, Edge(switch_t, 1), outer, "inner")
-    merge_j = b.add(Kind.MERGE, Edge(enter_j), outputs=2, frame=inner)
-    merge_u = b.add(Kind.MERGE, Edge(enter_u), outputs=2, frame=inner)
+    merge_j = b.add(NodeKind.MERGE, Edge(enter_j), outputs=2, frame=inner)
+    merge_u = b.add(NodeKind.MERGE, Edge(enter_u), outputs=2, frame=inner)
     cond_j = b.add(
-        Kind.LOOP_COND,
-        Edge(b.add(Kind.KERNEL, Edge(merge_j), Edge(limit_j), op="test_less", frame=inner)),
+        NodeKind.LOOP_COND,
+        Edge(b.add(NodeKind.KERNEL, Edge(merge_j), Edge(limit_j), op="test_less", frame=inner)),
         frame=inner,
     )
-    switch_j = b.add(Kind.SWITCH, Edge(merge_j), Edge(cond_j), outputs=2, frame=inner)
-    switch_u = b.add(Kind.SWITCH, Edge(merge_u), Edge(cond_j), outputs=2, frame=inner)
-    exit_u = b.add(Kind.EXIT, Edge(switch_u, 0), frame=inner)
+    switch_j = b.add(NodeKind.SWITCH, Edge(merge_j), Edge(cond_j), outputs=2, frame=inner)
+    switch_u = b.add(NodeKind.SWITCH, Edge(merge_u), Edge(cond_j), outputs=2, frame=inner)
+    exit_u = b.add(NodeKind.EXIT, Edge(switch_u, 0), frame=inner)
     next_j = b.add(
-        Kind.NEXT_ITERATION,
-        Edge(b.add(Kind.KERNEL, Edge(switch_j, 1), Constant(1), op="test_add", frame=inner)),
+        NodeKind.NEXT_ITERATION,
+        Edge(b.add(NodeKind.KERNEL, Edge(switch_j, 1), Constant(1), op="test_add", frame=inner)),
         frame=inner,
     )
     next_u = b.add(
-        Kind.NEXT_ITERATION,
-        Edge(b.add(Kind.KERNEL, Edge(switch_u, 1), Constant(1), op="test_add", frame=inner)),
+        NodeKind.NEXT_ITERATION,
+        Edge(b.add(NodeKind.KERNEL, Edge(switch_u, 1), Constant(1), op="test_add", frame=inner)),
         frame=inner,
     )
     b.nodes[merge_j] = _inputs(b.nodes[merge_j], Edge(next_j))
     b.nodes[merge_u] = _inputs(b.nodes[merge_u], Edge(next_u))
 
     next_i = b.add(
-        Kind.NEXT_ITERATION,
-        Edge(b.add(Kind.KERNEL, Edge(switch_i, 1), Constant(1), op="test_add", frame=outer)),
+        NodeKind.NEXT_ITERATION,
+        Edge(b.add(NodeKind.KERNEL, Edge(switch_i, 1), Constant(1), op="test_add", frame=outer)),
         frame=outer,
     )
-    next_t = b.add(Kind.NEXT_ITERATION, Edge(exit_u), frame=outer)
+    next_t = b.add(NodeKind.NEXT_ITERATION, Edge(exit_u), frame=outer)
     b.nodes[merge_i] = _inputs(b.nodes[merge_i], Edge(next_i))
     b.nodes[merge_t] = _inputs(b.nodes[merge_t], Edge(next_t))
-    return b.program([n, zero], [b.add(Kind.FETCH, Edge(exit_t))], parallel)
+    return b.program([n, zero], [b.add(NodeKind.FETCH, Edge(exit_t))], parallel)
 
 
 def _enter(b: Builder, source: Edge, frame: tuple[str, ...], name: str, *, constant: bool = False) -> int:
-    k = b.add(Kind.ENTER, source, frame=frame)
+    k = b.add(NodeKind.ENTER, source, frame=frame)
     b.nodes[k] = replace(b.nodes[k], attrs={"frame": name, "is_constant": constant})
     return k
 
@@ -321,9 +323,9 @@ def test_a_loop_in_a_loop_ends_with_its_count(n: int, parallel: int, schedule: S
 
 def test_a_dead_fetch_is_an_error_that_names_it() -> None:
     b = Builder()
-    x, p = b.add(Kind.FEED), b.add(Kind.FEED)
-    switch = b.add(Kind.SWITCH, Edge(x), Edge(p), outputs=2)
-    program = b.program([x, p], [b.add(Kind.FETCH, Edge(switch, 1))])
+    x, p = b.add(NodeKind.FEED), b.add(NodeKind.FEED)
+    switch = b.add(NodeKind.SWITCH, Edge(x), Edge(p), outputs=2)
+    program = b.program([x, p], [b.add(NodeKind.FETCH, Edge(switch, 1))])
 
     (error,) = run_program(program, [5, 0])
 
@@ -333,10 +335,10 @@ def test_a_dead_fetch_is_an_error_that_names_it() -> None:
 
 def test_two_live_inputs_of_a_merge_abort_the_step() -> None:
     b = Builder()
-    x = b.add(Kind.FEED)
-    merge = b.add(Kind.MERGE, Edge(x), Edge(x), outputs=2)
-    add = b.add(Kind.KERNEL, Edge(merge), op="test_add", controls=[x])
-    program = b.program([x], [b.add(Kind.FETCH, Edge(add))])
+    x = b.add(NodeKind.FEED)
+    merge = b.add(NodeKind.MERGE, Edge(x), Edge(x), outputs=2)
+    add = b.add(NodeKind.KERNEL, Edge(merge), op="test_add", controls=[x])
+    program = b.program([x], [b.add(NodeKind.FETCH, Edge(add))])
 
     (error,) = run_program(program, [5])
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors import nesting, step
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.waits import Blocked
+from actorflow.dataflow.engine import step
+from actorflow.dataflow.user import nested_steps
 from actorflow.errors import AskCycle, Livelock
-from actorflow.sim.choosers import FIFO, Schedule
+from actorflow.sim.engine.schedulers import FIFO, Schedule
 from tests.strategies import examples, plan_of_the_fault
 
 ENDLESS_S = 1e6
@@ -136,6 +137,6 @@ def test_the_law_finds_steps_that_are_no_part_of_the_graph_of_waits(monkeypatch:
 
 
 def test_the_law_finds_code_that_asks_in_nobodys_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nesting.Code, "enter", lambda self, context: None)
+    monkeypatch.setattr(nested_steps.Code, "enter", lambda self, context: None)
 
     plan_of_the_fault(lambda: World().all((RING,), 64), Livelock)

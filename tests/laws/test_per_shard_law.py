@@ -15,18 +15,18 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.cluster.trainer import Trainer
-from actorflow.coord.messages import Batch, Updated
-from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
-from actorflow.coord.settings import Agreement, RunSettings
+from actorflow.coord.rules.messages import Batch, Updated
+from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
+from actorflow.coord.rules.run_settings import Agreement, RunSettings
 from actorflow.errors import CoordinationError
-from actorflow.sim.choosers import PCT
+from actorflow.sim.engine.schedulers import PCT
 from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed, replayed_apart
 from tests.strategies import LIMITS, examples
 
 WORKERS, STEPS, BATCHES = 3, 6, 8
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]
-SETTINGS = RunSettings(beat_s=0.02, missed=5, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
+SETTINGS = RunSettings(heartbeat_s=0.02, missed=5, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 
 Ran = tuple[dict[str, Any] | None, list[Updated], CoordinationError | None]
 

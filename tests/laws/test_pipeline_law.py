@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.data.buffer import BufferActor
-from actorflow.data.flow import Stream
 from actorflow.data.pipeline import Pipeline
-from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import Limits
+from actorflow.data.run.buffer import BufferActor
+from actorflow.data.run.stream import Stream
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.sim.engine.simulate import Limits
 from tests.data.pipelines import Drawn, drawn, numbers_from
 from tests.strategies import LIMITS, examples, plan_of_the_fault
 

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow import sim
-from actorflow.actors import bulk
 from actorflow.actors.actor import Actor
-from actorflow.actors.bulk import LARGE_BYTES, Bulk
-from actorflow.actors.peer import Peer
-from actorflow.actors.post import Post
-from actorflow.actors.serving import Serving
+from actorflow.actors.remote import large_replies
+from actorflow.actors.remote.hub import RemoteHub
+from actorflow.actors.remote.inbound_asks import InboundAsks
+from actorflow.actors.remote.large_replies import LARGE_BYTES, LargeReplies
+from actorflow.actors.remote.outbound_asks import OutboundAsks
 from actorflow.actors.supervision import Directive, Strategy
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorflowError, DeadlinePassed, SimulationError
-from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import Main
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.sim.engine.simulate import Main
 from tests.actors.channels import End, joined
 from tests.strategies import LIMITS, examples, plan_of_the_fault
 
@@ -41,7 +41,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 def narrow() -> Iterator[None]:
     """One large answer at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bulk, "WINDOW_BYTES", 1)
+        patch.setattr(large_replies, "WINDOW_BYTES", 1)
         yield
 
 
@@ -64,13 +64,13 @@ class Road:
             await asyncio.wait(self.tasks)
 
 
-def program(body: Callable[[Post, Post, End, Road], Any], window: int) -> Main:
+def program(body: Callable[[RemoteHub, RemoteHub, End, Road], Any], window: int) -> Main:
     """Returns `body(here, there, channel, road)` as a program of the simulator."""
 
     async def main() -> None:
         road = Road()
         async with ActorSystem(name="here") as mine, ActorSystem(name="there") as theirs:
-            here, there = Post(mine, "here"), Post(theirs, "there")
+            here, there = RemoteHub(mine, "here"), RemoteHub(theirs, "there")
             await body(here, there, joined(here, there, window, road.later)[0], road)
             await road.at_rest()
             assert_at_rest(here, there)
@@ -81,7 +81,7 @@ def program(body: Callable[[Post, Post, End, Road], Any], window: int) -> Main:
     return main
 
 
-def assert_at_rest(*posts: Post) -> None:
+def assert_at_rest(*posts: RemoteHub) -> None:
     """Everything has been handled: all credit is back, and nothing is kept of what has ended."""
     for post in posts:
         for peer, serving in post._attached.values():
@@ -89,7 +89,7 @@ def assert_at_rest(*posts: Post) -> None:
             assert (channel.spent, channel.held, len(channel.line)) == (0, [], 0)
             assert channel.peak_line <= 1, "what waits can be withdrawn, but for one"
             assert peer.waiting == len(peer.asks) == len(peer._numbers) == 0
-            assert not serving.open and not serving.early and repr(serving.bulk) == repr(Bulk())
+            assert not serving.open and not serving.early and repr(serving.large) == repr(LargeReplies())
 
 
 async def turns(count: int) -> None:
@@ -137,7 +137,12 @@ class Answering(Actor):
 
 
 async def interrogate(
-    here: Post, there: Post, channel: End, road: Road, asks: list[Ask_], broken: tuple[int | None, int, bool]
+    here: RemoteHub,
+    there: RemoteHub,
+    channel: End,
+    road: Road,
+    asks: list[Ask_],
+    broken: tuple[int | None, int, bool],
 ) -> None:
     """Asks all at once, two actors in turn, and compares the books with what the askers saw."""
     group = there.system.supervisor(RESUMING, name="group")
@@ -238,8 +243,8 @@ PASSED = 7  # the teller that is an actor
 
 
 async def dictate(
-    here: Post,
-    there: Post,
+    here: RemoteHub,
+    there: RemoteHub,
     channel: End,
     road: Road,
     tellers: list[list[Tell_]],
@@ -334,63 +339,63 @@ def telling(
 
 
 def test_a_line_that_lets_the_last_go_first_breaks_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    def flush(peer: Peer) -> None:
-        while peer.line and not peer._standing and not peer._turn:
+    def flush(peer: OutboundAsks) -> None:
+        while peer.line and not peer._waiting and not peer._turn:
             entry, _ = peer.line.popitem(last=True)
             if not entry.void:
                 entry.enter()
 
-    monkeypatch.setattr(Peer, "_flush", flush)
+    monkeypatch.setattr(OutboundAsks, "_flush", flush)
 
     plan_of_the_fault(telling([[(0, None)]] * 3, passed=3))
 
 
 def test_a_line_that_is_passed_by_makes_that_of_the_channel_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Peer, "free", True)
+    monkeypatch.setattr(OutboundAsks, "free", True)
 
     plan_of_the_fault(telling([[(0, None)]] * 5))
 
 
 def test_credit_that_is_kept_for_good_stops_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Serving, "release", lambda *_: None)
+    monkeypatch.setattr(InboundAsks, "release", lambda *_: None)
 
     plan_of_the_fault(telling([[(0, None)] * 5] * 3), SimulationError)
 
 
 def test_a_turn_that_is_not_given_back_stops_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Peer, "release", lambda _peer: None)
+    monkeypatch.setattr(OutboundAsks, "release", lambda _peer: None)
 
     plan_of_the_fault(telling([[(0, None)] * 5] * 3), SimulationError)
 
 
 def test_asks_that_do_not_hear_of_the_loss_end_by_their_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = Peer.end
+    end = OutboundAsks.end
 
-    def forget(peer: Peer, reason: ActorflowError) -> None:
+    def forget(peer: OutboundAsks, reason: ActorflowError) -> None:
         peer.asks.clear()
         end(peer, reason)
 
-    monkeypatch.setattr(Peer, "end", forget)
+    monkeypatch.setattr(OutboundAsks, "end", forget)
 
     plan_of_the_fault(asking([("wait", None, None)], (4, 0, False)))
 
 
 def test_a_question_that_ended_and_is_kept_is_found_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    withdraw = Peer.withdraw
+    withdraw = OutboundAsks.withdraw
 
-    def keep(peer: Peer, actor: str, entry: Any) -> bool:
+    def keep(peer: OutboundAsks, actor: str, entry: Any) -> bool:
         number = peer._numbers.get(entry)
         out = withdraw(peer, actor, entry)
         if number is not None:
             peer.asks[number] = entry
         return out
 
-    monkeypatch.setattr(Peer, "withdraw", keep)
+    monkeypatch.setattr(OutboundAsks, "withdraw", keep)
 
     plan_of_the_fault(asking([("wait", 0.02, None)]))
 
 
 def test_large_answers_of_which_nobody_says_that_they_are_there_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Bulk, "taken", lambda *_: [])
+    monkeypatch.setattr(LargeReplies, "taken", lambda *_: [])
 
     plan_of_the_fault(asking([("large", None, None)] * 2))

@@ -11,17 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from actorflow import sim
-from actorflow.actors.bulk import WINDOW_BYTES
-from actorflow.actors.post import Post
+from actorflow.actors.remote.hub import RemoteHub
+from actorflow.actors.remote.large_replies import WINDOW_BYTES
 from actorflow.errors import ActorDied, PeerLost
-from actorflow.sim import World, wires
-from actorflow.sim.hosts import Host
-from actorflow.transport.credit import Window
-from actorflow.transport.settings import Settings
+from actorflow.sim import World
+from actorflow.sim.world import links
+from actorflow.sim.world.host import Host
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.actors.playing import Recorder, Scripted
 from tests.strategies import examples
 
-SETTINGS = Settings(window=Window(2, 1 << 20))
+SETTINGS = LinkSettings(window=Window(2, 1 << 20))
 NAMES = ("ps0", "worker0")
 QUIET_S = 800.0
 """Long enough for so many beats that every requested harm finds a message."""
@@ -37,7 +38,7 @@ class Town:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.posts: dict[str, Post] = {}
+        self.posts: dict[str, RemoteHub] = {}
         self.seen: list[list[Any]] = []
 
     async def open(self) -> None:
@@ -45,15 +46,15 @@ class Town:
             await self.world[name].on_boot(self._boot)
 
     def _boot(self, host: Host) -> None:
-        post = self.posts[host.name] = Post(host.system, host.name, host.incarnation)
+        post = self.posts[host.name] = RemoteHub(host.system, host.name, host.incarnation)
         (other,) = set(NAMES) - {host.name}
-        post.attach(wires.link(self.world, host.name, other, post, settings=SETTINGS))
+        post.attach(links.link(self.world, host.name, other, post, settings=SETTINGS))
         if host.name == "ps0":
             seen: list[Any] = []
             self.seen.append(seen)
             host.system.spawn(Recorder, seen, name="shard", max_messages=1)
 
-    async def run(self, work: Callable[[Post], Coroutine[Any, Any, Any]]) -> Any:
+    async def run(self, work: Callable[[RemoteHub], Coroutine[Any, Any, Any]]) -> Any:
         """Runs `work` at the worker."""
         return await self.world["worker0"].run(work(self.posts["worker0"]))
 
@@ -63,7 +64,7 @@ async def test_refs_reach_the_next_life_of_a_process_and_asks_of_before_have_end
     town = Town(world)
     await town.open()
 
-    async def work(post: Post) -> None:
+    async def work(post: RemoteHub) -> None:
         ref = post.ref("ps0/shard")
         assert await ref.ask("one") == "one"
         for number in range(20):
@@ -93,7 +94,7 @@ async def test_more_large_answers_at_once_than_the_control_lane_takes(world: Wor
     size = WINDOW_BYTES // 2 + 1
     world["ps0"].spawn(lambda: Scripted(lambda _actor, _message: bytes(size)), name="large")
 
-    async def work(post: Post) -> None:
+    async def work(post: RemoteHub) -> None:
         answers = await asyncio.gather(*(post.ref("ps0/large").ask(None, 100.0) for _ in range(9)))
         assert [len(answer) for answer in answers] == [size] * 9
 
@@ -103,7 +104,7 @@ async def test_more_large_answers_at_once_than_the_control_lane_takes(world: Wor
 async def talk(town: Town) -> None:
     """Tells and asks from several tasks, and compares what they heard with what was seen."""
 
-    async def work(post: Post) -> None:
+    async def work(post: RemoteHub) -> None:
         ref = post.ref("ps0/shard")
 
         async def one(who: int) -> list[str]:

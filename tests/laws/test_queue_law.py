@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors import queue as actor
-from actorflow.actors.fifo import Fifo
-from actorflow.actors.lines import Lines
-from actorflow.actors.stores import Entry, Ranked
+from actorflow.dataflow.state import queue as actor
+from actorflow.dataflow.state.fifo_rule import FifoRule
+from actorflow.dataflow.state.queue_rule import QueueRule
+from actorflow.dataflow.state.queue_store import Entry, Ranked
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KINDS = ("fifo", "bytes", "shuffle", "priority", "padding")
@@ -207,15 +207,15 @@ def test_the_law_finds_a_queue_that_takes_from_the_wrong_end_while_producers_wai
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     market = Market([3], 1, 2)
-    dequeue = Fifo.dequeue
+    dequeue = FifoRule.dequeue
 
-    def wrong_end(self: Fifo, who: Any, wanted: int = 1, *, up_to: bool = False) -> Any:
+    def wrong_end(self: FifoRule, who: Any, wanted: int = 1, *, up_to: bool = False) -> Any:
         if self.enqueues:
             last = self.store.take()
             self.store.put(last)
         return dequeue(self, who, wanted, up_to=up_to)
 
-    monkeypatch.setattr(Fifo, "dequeue", wrong_end)
+    monkeypatch.setattr(FifoRule, "dequeue", wrong_end)
 
     assert plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
@@ -226,19 +226,19 @@ def test_the_law_finds_a_queue_that_loses_the_element_of_a_cancelled_step(
     """A cancelled enqueue is taken out of the queue although its producer was told that it is in."""
     market = Market([1, 2], 1, 1, cancelled=frozenset({(1, 2)}))
 
-    def losing(self: Fifo, who: Any) -> Any:
+    def losing(self: FifoRule, who: Any) -> Any:
         self.store.clear()
         return cancel(self, who)
 
-    cancel: Callable[..., Any] = Fifo.cancel
-    monkeypatch.setattr(Fifo, "cancel", losing)
+    cancel: Callable[..., Any] = FifoRule.cancel
+    monkeypatch.setattr(FifoRule, "cancel", losing)
 
     plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
 def test_the_law_finds_a_shuffle_queue_that_gives_what_has_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     market = Market([3], 1, 3, kind="shuffle")
-    monkeypatch.setattr(Lines, "_available", property(lambda self: len(self.store)))
+    monkeypatch.setattr(QueueRule, "_available", property(lambda self: len(self.store)))
 
     plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
@@ -267,6 +267,6 @@ def test_the_law_finds_a_queue_that_loses_what_a_cancelled_step_gave_back(
 ) -> None:
     """The consumer is cancelled in the turn in which its step ended, or while another one is answered."""
     market = Market([2], 2, 2, cancelled=frozenset({(1, 3)}))
-    monkeypatch.setattr(Lines, "put_back", lambda self, entries: self._flush([]))
+    monkeypatch.setattr(QueueRule, "put_back", lambda self, entries: self._flush([]))
 
     plan_of_the_fault(simulated(market.graph, market.judged), most=3)

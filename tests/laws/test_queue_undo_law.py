@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.lines import Lines
-from actorflow.actors.step import Step
-from actorflow.actors.stores import FirstIn
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.state.queue_rule import QueueRule
+from actorflow.dataflow.state.queue_store import FirstIn
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KINDS = ("fifo", "shuffle", "priority", "padding")
@@ -194,14 +194,14 @@ def test_every_element_is_in_one_place(work: Works, schedule: Schedule) -> None:
 
 def test_the_law_finds_a_queue_that_loses_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Works("fifo", 3, 1, 1, frozenset({(1, 2), (2, 3)}))
-    monkeypatch.setattr(Lines, "put_back", lambda self, entries: self._flush([]))
+    monkeypatch.setattr(QueueRule, "put_back", lambda self, entries: self._flush([]))
 
     plan_of_the_fault(simulated(work.graph, work.judged), most=2)
 
 
 def test_the_law_finds_a_step_that_gives_back_what_it_has_used(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Works("fifo", 4, 2, 1, frozenset({(1, 4), (2, 5), (3, 6)}))
-    monkeypatch.setattr(Step, "used", lambda self, nodes: None)
+    monkeypatch.setattr(Step, "mark_used", lambda self, nodes: None)
 
     plan_of_the_fault(simulated(work.graph, work.judged), most=3)
 
@@ -215,11 +215,11 @@ def test_the_law_finds_a_queue_that_puts_back_in_the_wrong_place(monkeypatch: py
 
 def test_the_law_finds_a_block_that_does_not_say_what_it_has_used(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Works("fifo", 4, 2, 1, frozenset({(3, 6), (3, 8)}), atomic=True)
-    used = Step.used
+    used = Step.mark_used
 
     def forgetful(self: Step, nodes: Any, live: Any) -> None:
         used(self, [node for node in nodes if node.plan.op == "lock_variable"], live)
 
-    monkeypatch.setattr(Step, "used", forgetful)
+    monkeypatch.setattr(Step, "mark_used", forgetful)
 
     plan_of_the_fault(simulated(work.graph, work.judged, starvation_s=None))

@@ -24,16 +24,16 @@ from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from actorflow import sim
-from actorflow.actors.register import Register
-from actorflow.actors.variable import Read
-from actorflow.cluster.messages import SHARD
+from actorflow.cluster.process.messages import SHARD
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.meeting import ReadStats
-from actorflow.coord.messages import Pull, Pulled
-from actorflow.coord.participant import Do, Participant, chained
-from actorflow.coord.policy import Policy
-from actorflow.coord.shard import ShardActor
-from actorflow.coord.updating import Update
+from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.actors.pending_update import PendingUpdate
+from actorflow.coord.actors.shard import ShardActor
+from actorflow.coord.rules.messages import Pull, Pulled
+from actorflow.coord.rules.participant import Do, Participant, chain_digest
+from actorflow.coord.rules.policy import Policy
+from actorflow.dataflow.state.register import Register
+from actorflow.dataflow.state.variable import Read
 from actorflow.errors import ActorflowError, NumericError
 from actorflow.plan.program import Holder, Holding
 from tests.cluster.policies import MANY, policies
@@ -191,7 +191,7 @@ def reads(policy: Policy, task: Task, ps: int, when: Moments, lost_ms: float, sc
 def _judge(seen: Seen, made: list[Any], after: Callable[[int], Mapping[str, np.ndarray]]) -> None:
     sets = ""
     for updated in made[: seen.before]:
-        sets = chained(sets, updated.version, [(rank, number) for rank, number, _, _ in updated.chosen])
+        sets = chain_digest(sets, updated.version, [(rank, number) for rank, number, _, _ in updated.chosen])
     assert seen.sets == sets, "its record is that of what was begun"
     for name, (value, count) in seen.variables.items():
         assert seen.before <= count <= min(seen.after + 1, len(made)), f"{name} has {count} updates: {seen}"
@@ -264,9 +264,9 @@ def reads_while_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
         async def __aexit__(self, *_: object) -> None:
             pass
 
-    on_start, commit = ShardActor.on_start, Update.commit
+    on_start, commit = ShardActor.on_start, PendingUpdate.commit
 
-    async def lasting(self: Update) -> None:
+    async def lasting(self: PendingUpdate) -> None:
         await commit(self)
         for _ in range(64):
             await asyncio.sleep(0)
@@ -276,7 +276,7 @@ def reads_while_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
         on_start(self)
 
     monkeypatch.setattr(ShardActor, "on_start", unlocked)
-    monkeypatch.setattr(Update, "commit", lasting)
+    monkeypatch.setattr(PendingUpdate, "commit", lasting)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import WireError
-from actorflow.transport import ring
-from actorflow.transport.ring import PAGE, Reader, Writer, slot_bytes
+from actorflow.transport.rules import ring_buffer
+from actorflow.transport.rules.ring_buffer import PAGE, RingReader, RingWriter, slot_bytes
 from tests.strategies import examples
 
 TOKEN = bytes(range(16))
@@ -32,8 +32,8 @@ class Pair:
 
     def __init__(self) -> None:
         self.memory = memoryview(bytearray(PAGE + CAPACITY))
-        self.writer = Writer(self.memory, TOKEN)
-        self.reader = Reader(self.memory, TOKEN)
+        self.writer = RingWriter(self.memory, TOKEN)
+        self.reader = RingReader(self.memory, TOKEN)
         self.way: list[tuple[int, int]] = []  # positions and sizes
         self.written: dict[int, bytes] = {}
         self.n = 0
@@ -163,9 +163,9 @@ def test_garbage_in_the_header_is_refused_or_costs_only_whoever_wrote_it(
     for at, number in garbage:
         header[at] = number
     if consumed is not None:
-        header[ring._CONSUMED] = consumed
+        header[ring_buffer._CONSUMED] = consumed
     before, head, was = pair.reader.consumed, pair.writer.head, pair.writer.consumed
-    told = header[ring._CONSUMED]
+    told = header[ring_buffer._CONSUMED]
     try:
         pair.writer.put(memoryview(b"x"))
         assert was <= told <= head
@@ -192,7 +192,7 @@ def believes(reader: Any, position: int, size: int) -> memoryview:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"), [(Writer, "put", overwrites), (Reader, "find", believes)]
+    ("owner", "name", "fault"), [(RingWriter, "put", overwrites), (RingReader, "find", believes)]
 )
 def test_the_law_sees_a_planted_fault(
     owner: type, name: str, fault: Any, monkeypatch: pytest.MonkeyPatch

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.kernels.device import Device
-from actorflow.sim.choosers import Schedule
+from actorflow.kernels.device.device import Device
+from actorflow.sim.engine.schedulers import Schedule
 from tests import reference
 from tests.graph.programs import Program, programs
 from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated

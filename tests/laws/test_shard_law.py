@@ -14,28 +14,28 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.variable import Read
-from actorflow.arrays import same
-from actorflow.coord import folding
-from actorflow.coord import shard as shard_module
-from actorflow.coord.aggregation import Contributions
-from actorflow.coord.messages import (
+from actorflow.coord.actors import shard as shard_module
+from actorflow.coord.actors.failover import FailoverVerdict
+from actorflow.coord.actors.pending_update import PendingUpdate
+from actorflow.coord.actors.shard import ShardActor
+from actorflow.coord.rules import gradient_mean
+from actorflow.coord.rules.messages import (
     Commit,
     Committed,
     Contribute,
     Discard,
-    End,
-    Kept,
+    PrepareUpdate,
     Pull,
     Pulled,
-    Stage,
+    RunEnded,
     Staged,
+    Stored,
 )
-from actorflow.coord.shard import ShardActor
-from actorflow.coord.succession import Verdict
-from actorflow.coord.updating import Update
-from actorflow.sim.choosers import Schedule
+from actorflow.coord.rules.open_contributions import Contributions
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
+from actorflow.dataflow.state.variable import Read
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.values.arrays import same
 from tests.coord.serial import Values, serial
 from tests.coord.shards import Shards, pulled
 from tests.strategies import LIMITS, examples, plan_of_the_fault
@@ -82,9 +82,9 @@ class Recording(ShardActor):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.record: list[Stage] = []
+        self.record: list[PrepareUpdate] = []
 
-    def _applied(self, update: Update) -> None:
+    def _applied(self, update: PendingUpdate) -> None:
         self.record.append(update.stage)
         super()._applied(update)
 
@@ -171,7 +171,7 @@ class Run:
                 for ref, names in zip(self.world.refs, NAMES, strict=True)
             )
         )
-        return [True] if all(type(answer) is Kept for answer in answers) else []
+        return [True] if all(type(answer) is Stored for answer in answers) else []
 
     async def look(self) -> None:
         """Pulls each version as soon as it is there."""
@@ -208,7 +208,7 @@ class Run:
             if len(ready) < self.script.needed:
                 continue
             chosen, ready = tuple((r, n) for r, n, _ in ready), []
-            self.world.say(Stage(1, version, chosen))
+            self.world.say(PrepareUpdate(1, version, chosen))
             await self.world.heard(Staged)
             verdict = self.script.verdicts[staged] if staged < len(self.script.verdicts) else True
             staged += 1
@@ -224,7 +224,7 @@ class Run:
                 version += 1
             for _, n in chosen:
                 self.outcomes[n].set_result(version)
-        self.finish(End(1))
+        self.finish(RunEnded(1))
 
     async def die(self, version: int) -> None:
         """Tells some of the shards to commit, and is gone."""
@@ -242,14 +242,14 @@ class Run:
         if self.over.is_set():
             return
         coordinating.cancel()
-        self.finish(End(1, errors.ShardLost("shard 1 is gone")))
+        self.finish(RunEnded(1, errors.ShardLost("shard 1 is gone")))
 
     async def count(self) -> None:
         """Waits until shards that agree on nothing have made their updates."""
         await self.world.heard(Committed, self.script.updates * len(NAMES))
-        self.finish(End(1))
+        self.finish(RunEnded(1))
 
-    def finish(self, end: End | None) -> None:
+    def finish(self, end: RunEnded | None) -> None:
         self.over.set()
         if end is not None:
             self.world.say(end)
@@ -273,7 +273,7 @@ class Run:
         for shard, (record, names) in enumerate(zip(records, NAMES, strict=False)):
             await self.judge_shard(shard, record, names)
 
-    async def judge_shard(self, shard: int, record: list[Stage], names: list[str]) -> None:
+    async def judge_shard(self, shard: int, record: list[PrepareUpdate], names: list[str]) -> None:
         used = [number for stage in record for _, number in stage.chosen]
         assert len(used) == len(set(used)), "no contribution is applied twice"
         updates = [[self.given[number] for _, number in stage.chosen] for stage in record]
@@ -402,19 +402,19 @@ def test_the_law_finds_pulls_that_read_in_the_middle_of_a_commit(monkeypatch: py
 
 
 def test_the_law_finds_a_fold_from_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    fold: Any = folding.folded
+    fold: Any = gradient_mean.mean_gradients
     monkeypatch.setattr(
-        shard_module, "folded", lambda parts, _: fold([(-rank, grads) for rank, grads in parts])
+        shard_module, "mean_gradients", lambda parts, _: fold([(-rank, grads) for rank, grads in parts])
     )
 
     plan_of_the_fault(program(Script(ranks=3, needed=3)))
 
 
 def test_the_law_finds_a_discard_that_is_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def applied(self: Update) -> None:
+    def applied(self: PendingUpdate) -> None:
         self.decision.commit.set_result(True)
 
-    monkeypatch.setattr(Update, "let_go", applied)
+    monkeypatch.setattr(PendingUpdate, "discard", applied)
 
     plan_of_the_fault(program(Script(verdicts=(False,))))
 
@@ -434,7 +434,7 @@ def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.Mo
 def test_the_law_finds_a_shard_that_waits_for_ever_when_another_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def deaf(self: Any, message: End) -> None:
+    async def deaf(self: Any, message: RunEnded) -> None:
         if message.error is None:
             await end(self, message)
 
@@ -447,9 +447,9 @@ def test_the_law_finds_a_shard_that_waits_for_ever_when_another_is_gone(
 def test_the_law_finds_shards_that_do_not_resolve_what_a_coordinator_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def silent(*_: Any) -> Verdict:
-        return Verdict()
+    async def silent(*_: Any) -> FailoverVerdict:
+        return FailoverVerdict()
 
-    monkeypatch.setattr(shard_module, "resolved", silent)
+    monkeypatch.setattr(shard_module, "resolve", silent)
 
     plan_of_the_fault(program(Script(dies=(0, 1))))

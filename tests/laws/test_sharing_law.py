@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.containers import Containers
-from actorflow.actors.register import Register
-from actorflow.actors.resources import First, Resources
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.engine.resources import InitialConstant, Resources
+from actorflow.dataflow.state.register import Register
+from actorflow.dataflow.state.shared_names import Containers
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import LIMITS, examples, plan_of_the_fault
 
 FIRST = 1 << 20  # more than all that is added
@@ -83,7 +83,9 @@ def test_the_law_finds_sessions_that_each_give_a_first_value(monkeypatch: pytest
         return True
 
     monkeypatch.setattr(Register, "initialise", initialise)
-    monkeypatch.setattr(Resources, "first", lambda self, name: self._firsts.setdefault(name, First(name)))
+    monkeypatch.setattr(
+        Resources, "first", lambda self, name: self._firsts.setdefault(name, InitialConstant(name))
+    )
 
     plan_of_the_fault(shared([1, 1]), most=2)
 

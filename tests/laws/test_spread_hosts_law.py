@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.rendezvous import Rendezvous, Ruling
-from actorflow.actors.runner import RUNNER, Lost, Runner, executor_of
-from actorflow.sim.hosts import Host
-from actorflow.sim.worlds import World
-from actorflow.spread import SpreadSession
+from actorflow.dataflow.remote.rendezvous import Rendezvous, Ruling
+from actorflow.dataflow.remote.runner import RUNNER, Lost, Runner, executor_of
+from actorflow.session.distributed import DistributedSession
+from actorflow.sim.world.host import Host
+from actorflow.sim.world.world import World
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import Model, in_one_process
 from tests.spreading import SCOPES, processes
@@ -57,7 +57,7 @@ class Hosts:
         for host in world.hosts:
             host.spawn(self._made(host, graph), name=RUNNER)
         system = world["p0"].system
-        self.session = SpreadSession(graph, system, processes(3), reach_from(world["p0"]))
+        self.session = DistributedSession(graph, system, processes(3), reach_from(world["p0"]))
 
     def _made(self, host: Host, graph: af.Graph) -> Any:
         def make() -> Runner:
@@ -74,7 +74,7 @@ class Hosts:
         async def program() -> Any:
             async with self.session:
                 result = await body(self.session)
-                await self.session.settled()
+                await self.session.wait_settled()
             return result
 
         result = await self.world["p0"].run(program())
@@ -109,7 +109,7 @@ def test_any_graph_over_hosts_gives_the_bits_of_a_session_in_one(
 
     @sim.world(*NAMES, latency_s=0.001, limits=LIMITS)
     async def law(world: World) -> None:
-        async def body(session: SpreadSession) -> Any:
+        async def body(session: DistributedSession) -> Any:
             return await asyncio.gather(*(session.run(names, fed) for fed in feeds))
 
         found = await Hosts(world, drawn.graph).run(body)
@@ -149,7 +149,7 @@ class Ring:
     async def judged(self, world: World, steps: int, when: int) -> int:
         hosts = Hosts(world, self.graph)
 
-        async def body(session: SpreadSession) -> int:
+        async def body(session: DistributedSession) -> int:
             feeds = {self.x: np.float32(1)}
             await session.run([self.round, self.near], feeds)
             tasks = [asyncio.create_task(session.run(self.round, feeds)) for _ in range(steps)]

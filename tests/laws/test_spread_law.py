@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.gathering import Gathering
-from actorflow.actors.part_step import PartStep
-from actorflow.actors.rendezvous import Rendezvous
-from actorflow.actors.step import Step
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.remote.part_step import PartStep
+from actorflow.dataflow.remote.rendezvous import Rendezvous
+from actorflow.dataflow.remote.step_completion import StepCompletion
 from actorflow.graph.serial import from_data, to_data
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.graph.programs import Program, programs
 from tests.spreading import SCOPES, Cluster, spread
 from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn
@@ -154,7 +154,7 @@ class Belt:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(not isinstance(r, Exception) for r in results), results
-        await session.settled()
+        await session.wait_settled()
         found = Counter(
             int(r) % 100 for r in results[-len(takes) :] if takes and not isinstance(r, BaseException)
         )
@@ -226,7 +226,7 @@ class Busy:
         await self.ended(session, values, cancelled)
         await cluster.check_empty()
         await session.run(self.write)
-        tally = cluster.runners["p1"].executor.resources.tally
+        tally = cluster.runners["p1"].executor.resources.write_counts
         before = tally.in_place
         await session.run(self.write)
         assert tally.in_place == before + 1, "nobody holds the value any more"
@@ -269,14 +269,14 @@ def test_steps_that_fail_or_are_cancelled_leave_no_token_no_step_and_no_lease(
 
 def test_the_law_finds_an_abort_that_reaches_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = Busy()
-    fail = Gathering.fail
+    fail = StepCompletion.fail
 
-    def forgetful(self: Gathering, error: Any) -> tuple[str, ...]:
+    def forgetful(self: StepCompletion, error: Any) -> tuple[str, ...]:
         fail(self, error)
         self.aborting = set(sorted(self.aborting)[:1])
         return tuple(self.aborting)
 
-    monkeypatch.setattr(Gathering, "fail", forgetful)
+    monkeypatch.setattr(StepCompletion, "fail", forgetful)
     main = spread(busy.graph, lambda cluster: busy.judged(cluster, [-1], []))
 
     plan_of_the_fault(main, most=2)

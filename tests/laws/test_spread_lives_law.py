@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.runner import Lost
-from actorflow.sim.choosers import Schedule
-from actorflow.spread import SpreadSession
-from actorflow.spread_firsts import SpreadFirsts
+from actorflow.dataflow.remote.runner import Lost
+from actorflow.session.distributed import DistributedSession
+from actorflow.session.distributed_initial_values import DistributedInitialValues
+from actorflow.sim.engine.schedulers import Schedule
 from tests.spreading import SCOPES, Cluster, spread
 from tests.strategies import LIMITS, examples
 
@@ -147,12 +147,12 @@ def find_fault() -> None:
 def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def trusting(self: SpreadFirsts, name: str, initial: Any, node: Any) -> None:
+    async def trusting(self: DistributedInitialValues, name: str, initial: Any, node: Any) -> None:
         await give(self, name, initial, node)
         self.given |= {name}
 
-    give = SpreadFirsts._give
-    monkeypatch.setattr(SpreadFirsts, "_give", trusting)
+    give = DistributedInitialValues._give
+    monkeypatch.setattr(DistributedInitialValues, "_give", trusting)
 
     with pytest.raises((errors.UninitialisedError, AssertionError)):
         find_fault()
@@ -161,7 +161,7 @@ def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
 def test_the_law_finds_a_step_that_begins_with_a_plan_of_a_life_that_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(SpreadSession, "_may_begin", SpreadSession._is_ready)
+    monkeypatch.setattr(DistributedSession, "_may_begin", DistributedSession._is_ready)
 
     with pytest.raises((errors.StepAborted, AssertionError)):
         find_fault()

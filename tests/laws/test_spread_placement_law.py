@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.installed import told
-from actorflow.plan.cost import CostModel
-from actorflow.plan.place import Moves, Placer
-from actorflow.plan.workload import Link
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.remote.installed_part import describe_placement
+from actorflow.plan.placement.cost import CostModel
+from actorflow.plan.placement.placer import Moves, Placer
+from actorflow.plan.placement.scheduling_problem import DeviceLink
+from actorflow.sim.engine.schedulers import Schedule
 from tests.laws.test_spread_law import in_one_process
 from tests.spreading import SCOPES, Cluster, processes, spread
 from tests.strategies import LIMITS, examples, run_drawn
@@ -63,7 +63,7 @@ def placers(count: int) -> st.SearchStrategy[str | Placer]:
     devices = [device for process in processes(count) for device in process.devices]
     costs = st.builds(
         lambda link, units: CostModel(between=link, units=lambda *_: units),
-        st.sampled_from([Link(0.0, 1e12), Link(1e-4, 1e6), Link(10.0, 1.0)]),
+        st.sampled_from([DeviceLink(0.0, 1e12), DeviceLink(1e-4, 1e6), DeviceLink(10.0, 1.0)]),
         st.sampled_from([1e3, 1e6]),
     )
     limits = st.sampled_from([{}, {}, dict.fromkeys(devices, 300.0), dict.fromkeys(devices, 120.0)])
@@ -118,7 +118,7 @@ def fork() -> tuple[af.Graph, Any, Any]:
     return graph, x, y
 
 
-FREE = Placer(way="list", cost=CostModel(between=Link(0.0, 1e12), units=lambda *_: 1e6))
+FREE = Placer(way="list", cost=CostModel(between=DeviceLink(0.0, 1e12), units=lambda *_: 1e6))
 
 
 def test_what_is_free_to_move_runs_in_several_processes_when_that_is_faster() -> None:
@@ -139,7 +139,9 @@ def test_what_is_free_to_move_runs_in_several_processes_when_that_is_faster() ->
 
 def test_the_law_finds_a_session_that_keeps_its_placement_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, x, y = fork()
-    monkeypatch.setattr("actorflow.spread_plan.told", lambda moves: told(Moves()))
+    monkeypatch.setattr(
+        "actorflow.session.distributed_plan.describe_placement", lambda moves: describe_placement(Moves())
+    )
 
     async def body(cluster: Cluster) -> None:
         await cluster.session.run(y, {x: np.ones(5, "float32")})
@@ -154,7 +156,9 @@ def test_the_law_finds_a_placer_that_forgets_what_asks_state(monkeypatch: pytest
         with af.device(SCOPES[1]):
             w = af.Variable(np.float32(0), name="w")
         more = w.assign_add(np.float32(1))
-    monkeypatch.setattr("actorflow.plan.colocate.state_home", lambda owner, devices, *_: devices[0])
+    monkeypatch.setattr(
+        "actorflow.plan.placement.colocate.place_state", lambda owner, devices, *_: devices[0]
+    )
 
     async def body(cluster: Cluster) -> None:
         assert float(await cluster.session.run(more)) == 1.0

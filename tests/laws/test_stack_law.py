@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.pile import Pile
-from actorflow.actors.tally import Tally
+from actorflow.dataflow.state.counter_rule import CounterRule
+from actorflow.dataflow.state.stack_rule import StackRule
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
@@ -109,13 +109,13 @@ def test_what_is_popped_and_counted_has_one_history(
 
 def test_the_law_finds_a_stack_that_gives_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = Shared([["push", "push", "pop"]], frozenset())
-    pop = Pile.pop
+    pop = StackRule.pop
 
-    def first(self: Pile, who: Any) -> Any:
+    def first(self: StackRule, who: Any) -> Any:
         self.elements.reverse()
         return pop(self, who)
 
-    monkeypatch.setattr(Pile, "pop", first)
+    monkeypatch.setattr(StackRule, "pop", first)
 
     plan_of_the_fault(simulated(shared.graph, shared.judged), most=1)
 
@@ -123,14 +123,14 @@ def test_the_law_finds_a_stack_that_gives_the_first(monkeypatch: pytest.MonkeyPa
 def test_the_law_finds_a_counter_that_gives_a_number_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second number is not counted, so a third who asks gets it again."""
     shared = Shared([["next"], ["next"]], frozenset())
-    following: Callable[..., Any] = Tally.next
+    following: Callable[..., Any] = CounterRule.next
 
-    def twice(self: Tally, who: Any) -> Any:
+    def twice(self: CounterRule, who: Any) -> Any:
         answers = following(self, who)
         if self.value == 2:
             self.value = 1
         return answers
 
-    monkeypatch.setattr(Tally, "next", twice)
+    monkeypatch.setattr(CounterRule, "next", twice)
 
     plan_of_the_fault(simulated(shared.graph, shared.judged), most=1)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.starvation import Hunger, Producers
-from actorflow.actors.stuck import NEVER, STILL
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.state.progress_check import NEVER, STILL
+from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 GRACE_S = 5.0
@@ -200,7 +200,7 @@ def test_the_law_finds_a_grace_period_that_is_not_counted_anew(monkeypatch: pyte
     def since_ever(self: Producers, resource: str, known: int) -> float:
         return STILL if self._counts.get(resource, 0) > known else NEVER
 
-    monkeypatch.setattr(Producers, "_left", since_ever)
+    monkeypatch.setattr(Producers, "_last_left_s", since_ever)
 
     days = Days(((Put(1.0, 2.0, cancelled=True),),), ((0.0,),))
 
@@ -211,7 +211,7 @@ def test_the_law_finds_a_grace_period_that_is_not_counted_anew(monkeypatch: pyte
 def test_the_law_finds_an_actor_that_does_not_say_who_waits(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(Hunger, "waits", lambda self, who: None)
+    monkeypatch.setattr(StarvationDetector, "waits", lambda self, who: None)
     days = Days((), ((0.0,),), kind)
 
     plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S), errors.Deadlock)

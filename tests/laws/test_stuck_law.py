@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.starvation import Hunger, Producers
-from actorflow.actors.stuck import STILL, Verdict
-from actorflow.sim.choosers import Schedule
+from actorflow.dataflow.state.progress_check import STILL, ProgressVerdict
+from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
+from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 GRACE_S = 5.0
@@ -136,8 +136,8 @@ RING = Game((0, 0, 0), (("a", "b"), ("b", "a")), 2)
 def test_the_law_finds_steps_that_are_taken_for_able_because_they_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def there(self: Producers, resource: str) -> Verdict:
-        return Verdict(STILL, declared=True) if self._counts.get(resource) else Verdict()
+    def there(self: Producers, resource: str) -> ProgressVerdict:
+        return ProgressVerdict(STILL, declared=True) if self._counts.get(resource) else ProgressVerdict()
 
     monkeypatch.setattr(Producers, "verdict", there)
     played = Played(RING)
@@ -148,9 +148,9 @@ def test_the_law_finds_steps_that_are_taken_for_able_because_they_are_there(
 def test_the_law_finds_an_alarm_that_does_not_wait_for_the_grace_period(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Hunger, "_still_s", lambda self: 0.0)
-    ask = Hunger.ask
-    monkeypatch.setattr(Hunger, "ask", lambda self, in_s=None: ask(self, 1.0))
+    monkeypatch.setattr(StarvationDetector, "_still_s", lambda self: 0.0)
+    ask = StarvationDetector.ask
+    monkeypatch.setattr(StarvationDetector, "ask", lambda self, in_s=None: ask(self, 1.0))
     played = Played(RING)
 
     plan_of_the_fault(simulated(played.graph, played.judged, starvation_s=GRACE_S))

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.batches import Batches
 from actorflow.data.pipeline import Pipeline
-from actorflow.ops.state import Variable
-from actorflow.sim.choosers import Schedule
-from actorflow.trainer import EpochDone, Event, StepDone, train
+from actorflow.ops.state.variable import Variable
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.training.batches import Batches
+from actorflow.training.trainer import EpochDone, Event, StepDone, train
 from tests.laws.test_pipeline_law import STAGES, Failing, Watched
 from tests.strategies import LIMITS, examples, plan_of_the_fault
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors.register import Register, Source, Write
-from actorflow.actors.variable import Initialise, Read, ReadValue, VariableActor, WriteValue
+from actorflow.dataflow.state.register import Register, Source, WriteMode
+from actorflow.dataflow.state.variable import Initialise, Read, ReadValue, VariableActor, WriteValue
 from actorflow.sim.checkers import Call, Refusal
-from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import Main
-from actorflow.spec import spec
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.sim.engine.simulate import Main
+from actorflow.values.spec import spec
 from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 NOBODY: frozenset[tuple[int, int]] = frozenset()
@@ -215,7 +215,7 @@ def retried(clients: list[list[int]], capacity: int) -> Main:
                 asks = []
                 for sequence, count in enumerate(times, 1):
                     for _ in range(count):
-                        write = WriteValue(Write.ADD, np.array(1), source, sequence)
+                        write = WriteValue(WriteMode.ADD, np.array(1), source, sequence)
                         asks.append(asyncio.create_task(ref.ask(write)))
                         await asyncio.sleep(0)
                     await asks[-1]
@@ -244,7 +244,7 @@ def test_the_law_finds_a_variable_that_knows_its_last_write_alone(monkeypatch: p
     """An old write that comes late is taken for a new one."""
     write = Register.write
 
-    def forgetful(self: Register, kind: Write, value: Any, source: Source, sequence: int) -> Any:
+    def forgetful(self: Register, kind: WriteMode, value: Any, source: Source, sequence: int) -> Any:
         last = self.last.get(source)
         if last is not None and sequence < last[0]:
             del self.last[source]

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.batches import opening
-from actorflow.coord import duty, worker
-from actorflow.coord.making import Making
-from actorflow.coord.messages import Beat, Computed, Exhausted, Kept, Missed
-from actorflow.coord.replica import Replica
-from actorflow.coord.supply import Supply
-from actorflow.coord.worker import AwaitEnd, Worker, WorkerDone
-from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import Main
+from actorflow.coord.actors import worker
+from actorflow.coord.actors.batch_reader import BatchReader
+from actorflow.coord.actors.contribution_pipeline import ContributionPipeline
+from actorflow.coord.actors.replica import Replica
+from actorflow.coord.actors.worker import AwaitEnd, Worker, WorkerDone
+from actorflow.coord.rules import worker_state
+from actorflow.coord.rules.messages import Computed, Exhausted, Heartbeat, Missed, Stored
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.sim.engine.simulate import Main
+from actorflow.training.batches import opening
 from tests.coord.counterparts import BEAT_S, Chief, Net, Shard, Turn, version_of
 from tests.coord.replicas import executor
 from tests.strategies import LIMITS, examples, plan_of_the_fault
@@ -77,7 +78,7 @@ async def played(net: Net, chief: Chief, shards: list[Shard], *, fresh: bool, aw
         refs = [system.spawn(lambda s=s: s, name=f"shard{k}") for k, s in enumerate(shards)]
         coordinator = system.spawn(lambda: chief, name="chief")
         replica = Replica(net.graph, net.loss, (), net.train, runs, system)
-        supply = Supply(read if awaits else lambda _: net.batches, opening(system.clock, 0))
+        supply = BatchReader(read if awaits else lambda _: net.batches, opening(system.clock, 0))
         ref = system.spawn(Worker, replica, supply, coordinator, refs, "here", fresh, name="worker")
         done: WorkerDone = await ref.ask(AwaitEnd(), 1000.0)
         await asyncio.sleep(0.1)
@@ -99,7 +100,7 @@ def judge_conclusions(chief: Chief, done: WorkerDone) -> None:
     assert done.error is None
     assert done.computed == done.accepted == sum(isinstance(m, Computed) for m in said)
     assert done.missed == sum(isinstance(m, Missed) for m in said)
-    beats = [message for message in chief.heard if isinstance(message, Beat)]
+    beats = [message for message in chief.heard if isinstance(message, Heartbeat)]
     assert beats
     assert all(0 <= beat.number <= chief.number for beat in beats)
 
@@ -151,32 +152,34 @@ def test_every_permit_is_concluded_once_and_with_the_bits_of_the_serial_computat
 
 
 def test_the_law_finds_work_that_goes_on_under_a_permit_of_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = duty._dropped
+    dropped = worker_state._drop_work
 
-    def going_on(state: duty.Duty) -> duty.Decided:
+    def going_on(state: worker_state.WorkerState) -> worker_state.Decided:
         state, effects = dropped(state)
         return state, effects[1:]
 
-    monkeypatch.setattr(duty, "_dropped", going_on)
-    monkeypatch.setattr(duty, "concluded", lambda state, message: (state, (duty.Say(message),)))
+    monkeypatch.setattr(worker_state, "_drop_work", going_on)
+    monkeypatch.setattr(
+        worker_state, "concluded", lambda state, message: (state, (worker_state.TellCoordinator(message),))
+    )
 
     assert len(plan_of_the_fault(judged([Turn(pull_s=(0.3, 0.0), then="next"), Turn()]))) == 0
 
 
 def test_the_law_finds_a_worker_that_drops_a_permit_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = duty._dropped
+    dropped = worker_state._drop_work
 
-    def silent(state: duty.Duty) -> duty.Decided:
+    def silent(state: worker_state.WorkerState) -> worker_state.Decided:
         state, effects = dropped(state)
         return state, effects[:1]
 
-    monkeypatch.setattr(duty, "_dropped", silent)
+    monkeypatch.setattr(worker_state, "_drop_work", silent)
 
     plan_of_the_fault(judged([Turn(pull_s=(0.3, 0.0), then="next"), Turn()]), most=2)
 
 
 def test_the_law_finds_gradients_of_parameters_that_have_moved_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duty, "base_of", lambda permit, versions, fresh: permit.version)
+    monkeypatch.setattr(worker_state, "base_of", lambda permit, versions, fresh: permit.version)
 
     assert len(plan_of_the_fault(judged([Turn(ahead=(0, 1)), Turn()]))) == 0
 
@@ -190,21 +193,21 @@ def test_the_law_finds_a_step_that_is_numbered_by_itself(monkeypatch: pytest.Mon
 
 
 def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    contributed = Making._contributed
+    contributed = ContributionPipeline._contribute
 
-    async def hasty(self: Making, shard: Any, *rest: Any) -> Any:
-        return Kept(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
+    async def hasty(self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
+        return Stored(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
 
-    monkeypatch.setattr(Making, "_contributed", hasty)
+    monkeypatch.setattr(ContributionPipeline, "_contribute", hasty)
 
     plan_of_the_fault(judged([Turn(), Turn()]), most=2)
 
 
 def test_the_law_finds_a_worker_that_beats_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def beating(self: Worker) -> None:
-        self._coordinator.signal(Beat(0, 1, 0))
+        self._coordinator.signal(Heartbeat(0, 1, 0))
         self.after(BEAT_S, worker._Alive())
 
-    monkeypatch.setattr(Worker, "_beat", beating)
+    monkeypatch.setattr(Worker, "_heartbeat", beating)
 
     assert len(plan_of_the_fault(judged([Turn()]))) == 0

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 import actorflow as af
-from actorflow.actors.variable import Read
-from actorflow.clock import epoch_ms
 from actorflow.cluster.connected import ConnectedCluster
-from actorflow.cluster.messages import SHARD
-from actorflow.cluster.station import Open, Station, Ways
-from actorflow.coord.meeting import ReadStats
-from actorflow.coord.messages import Updated
-from actorflow.coord.participant import chained
-from actorflow.coord.settings import RunSettings
+from actorflow.cluster.process.messages import SHARD
+from actorflow.cluster.process_runtime import Open, ProcessRuntime, Transports
+from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.rules.messages import Updated
+from actorflow.coord.rules.participant import chain_digest
+from actorflow.coord.rules.run_settings import RunSettings
+from actorflow.dataflow.state.variable import Read
 from actorflow.errors import ActorflowError
 from actorflow.plan.program import Holder, Holding
-from actorflow.transport.address import Tcp, place
-from actorflow.transport.settings import Settings
+from actorflow.runtime.clock import epoch_ms
+from actorflow.transport.rules.address import Tcp, place
+from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Endpoint, Keyring
 from actorflow.transport.zeromq.options import Options
 from tests.busy import HANG_S
@@ -31,9 +31,9 @@ from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed
 from tests.network.proxy import Proxy
 
-LINKS = Settings(silence_s=1.5, busy_s=1.5, gone_s=1.0, beat_s=0.3, resend_s=0.1)
+LINKS = LinkSettings(silence_s=1.5, busy_s=1.5, gone_s=1.0, heartbeat_s=0.3, resend_s=0.1)
 OPTIONS = Options(heartbeat_s=0.3, frozen_s=1.0, handshake_s=1.0, reconnect_s=0.02, reconnect_most_s=0.1)
-RUN = RunSettings(beat_s=0.2, missed=10, lease_s=2.0, gather_s=10.0, fence_s=3.0, stuck_s=10.0)
+RUN = RunSettings(heartbeat_s=0.2, missed=10, lease_s=2.0, gather_s=10.0, fence_s=3.0, stuck_s=10.0)
 PATIENT_S = 15.0
 """What a rig bears that shall lose no session: other work of the machine may hold this process for long."""
 
@@ -92,9 +92,11 @@ class Rig(ConnectedCluster):
             keys=keys,
         )
         self._options = replace(OPTIONS, frozen_s=PATIENT_S, handshake_s=PATIENT_S) if patient else OPTIONS
-        self._run = replace(RUN, missed=round(PATIENT_S / RUN.beat_s), lease_s=PATIENT_S) if patient else RUN
+        self._run = (
+            replace(RUN, missed=round(PATIENT_S / RUN.heartbeat_s), lease_s=PATIENT_S) if patient else RUN
+        )
         self.ways: dict[str, Any] = {}
-        self.stations: dict[str, Station] = {}
+        self.stations: dict[str, ProcessRuntime] = {}
         self.updates: list[Updated] = []
         self.failure: ActorflowError | None = None
         self.lost: list[str] = []
@@ -106,10 +108,10 @@ class Rig(ConnectedCluster):
         return {name: way.proxy for name, way in self.ways.items()}
 
     def _opened(self) -> Open:
-        def open_ways(loop: AbstractEventLoop, name: str, incarnation: int) -> Ways:
+        def open_ways(loop: AbstractEventLoop, name: str, incarnation: int) -> Transports:
             endpoint = Endpoint(loop, name, ["tcp://127.0.0.1:0"], keys=self._keys, options=self._options)
             self.ways[name] = endpoint if self._bare else Behind(endpoint)
-            ways: Ways = self.ways[name]
+            ways: Transports = self.ways[name]
             return ways
 
         return open_ways
@@ -117,9 +119,9 @@ class Rig(ConnectedCluster):
     async def _set_up(self) -> Open:
         return self._opened()
 
-    async def _bring(self, station: Station) -> None:
+    async def _bring(self, station: ProcessRuntime) -> None:
         for name in self.names[1:]:
-            made = Station(
+            made = ProcessRuntime(
                 name,
                 epoch_ms(),
                 self.program,
@@ -159,7 +161,7 @@ class Rig(ConnectedCluster):
 
     def losses(self) -> list[str]:
         """Returns why each session was lost that was."""
-        there = [self.station, *self.stations.values()]
+        there = [self.runtime, *self.stations.values()]
         return [f"{s.name}: {reason.what}" for s in there for reason in s.losses.values()]
 
     async def judge(self) -> None:
@@ -192,5 +194,5 @@ class Rig(ConnectedCluster):
 def _chained(record: Sequence[Updated]) -> str:
     sets = ""
     for updated in record:
-        sets = chained(sets, updated.version, [(rank, number) for rank, number, _, _ in updated.chosen])
+        sets = chain_digest(sets, updated.version, [(rank, number) for rank, number, _, _ in updated.chosen])
     return sets

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import actorflow as af
-from actorflow.transport.address import Tcp, place
+from actorflow.transport.rules.address import Tcp, place
 from actorflow.transport.zeromq import Keyring
 from tests.network.rig import Rig
 

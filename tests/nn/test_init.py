@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import actorflow.kernels  # noqa: F401  fills the table
-from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
 from actorflow.nn import init
-from actorflow.spec import spec
+from actorflow.values.arrays import as_dtype
+from actorflow.values.spec import spec
 from tests.reference import evaluate
 
 

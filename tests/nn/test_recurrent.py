@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow.errors import GraphError, KernelError, SpecError
-from actorflow.structure import flatten
+from actorflow.values.pytree import flatten
 from tests.nn.running import fetch
 from tests.strategies import examples
 

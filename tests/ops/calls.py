@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import actorflow.ops as af
-from actorflow.spec import spec
+from actorflow.values.spec import spec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from actorflow.arrays import BYTES, NAMES
+from actorflow.values.arrays import BYTES, NAMES
 from tests.ops.messages import example
 from tests.ops.samples import Case, broadcast_shapes, sample, shapes, values
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from actorflow.arrays import NAMES
-from actorflow.images import conv_shape, counts, margins
+from actorflow.values.arrays import NAMES
+from actorflow.values.conv_shapes import conv_shape, counts, margins
 from tests.ops.samples import Case, sample, several, values
 from tests.ops.samples_nn import FLOATS
 

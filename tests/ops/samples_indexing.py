@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from actorflow.arrays import NAMES
+from actorflow.values.arrays import NAMES
 from tests.ops.samples import SHAPES, Case, bools, integers, sample, several, shapes, values
 from tests.ops.samples_core import indexes
 

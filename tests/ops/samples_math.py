@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from actorflow.arrays import NAMES
+from actorflow.values.arrays import NAMES
 from tests.ops.samples import (
     Case,
     bools,

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from actorflow.arrays import NAMES
 from actorflow.errors import SpecError
-from actorflow.windows import count_along
+from actorflow.values.arrays import NAMES
+from actorflow.values.windows import count_along
 from tests.ops.samples import Case, dims, sample, several, values
 
 REAL = tuple(n for n in NAMES if n != "bool" and not n.startswith("complex"))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from actorflow.ops.resize import COORDINATES, METHODS, ROUNDINGS
+from actorflow.ops.nn.resize import COORDINATES, METHODS, ROUNDINGS
 from tests.ops.samples import Case, sample, several, values
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.arrays import BYTES, NAMES, as_dtype, name_of
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
 from actorflow.graph.opdef import OpDef
-from actorflow.spec import Spec
+from actorflow.values.arrays import BYTES, NAMES, as_dtype, name_of
+from actorflow.values.spec import Spec
 from tests.accepting import accepted
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import COMPUTED, FEW, spec_of, taken

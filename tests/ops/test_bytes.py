@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow import arrays
-from actorflow.arrays import BYTES, as_dtype, whole
 from actorflow.errors import FeedError, PlacementError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.opdef import Effect
 from actorflow.plan.lower import lower
+from actorflow.values import arrays
+from actorflow.values.arrays import BYTES, as_dtype, whole
 from tests.accepting import accepted
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import COMPUTED, FEW

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow.ops
-from actorflow.arrays import as_dtype, frozen, is_differentiable, whole
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import gradients
@@ -25,9 +24,10 @@ from actorflow.graph.forward import jvp
 from actorflow.graph.graph import Graph
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.slices import Gradient
-from actorflow.kernels import registry
-from actorflow.spec import Spec
-from actorflow.testing.differences import differences, weights
+from actorflow.kernels.definition import registry
+from actorflow.testing.central_differences import differences, weights
+from actorflow.values.arrays import as_dtype, frozen, is_differentiable, whole
+from actorflow.values.spec import Spec
 from tests.accepting import accepted
 from tests.ops.samples import SAMPLES, Case
 from tests.reference import call, evaluate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.arrays import as_dtype
+from actorflow.values.arrays import as_dtype
 from tests.kernels.test_halves import HALVES, steps
 from tests.ops.test_conformance import quiet
 from tests.reference import evaluate

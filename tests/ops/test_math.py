@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import actorflow.ops as af
-from actorflow.arrays import NAMES, as_dtype
 from actorflow.errors import GradientError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.kernels import arithmetic, bits
+from actorflow.values.arrays import NAMES, as_dtype
 from tests.ops.test_conformance import quiet
 from tests.reference import evaluate
 

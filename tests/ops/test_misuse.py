@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow.arrays import NAMES, as_dtype
 from actorflow.errors import ActorflowError, SpecError
 from actorflow.graph.builder import build
+from actorflow.values.arrays import NAMES, as_dtype
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import COMPUTED, quiet, spec_of
 from tests.reference import evaluate

@@ -76,7 +76,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "rnn, unrolled": lambda x: af.nn.rnn(Own(nothing), af.zeros((2, 4, 3)), unroll=True),
     "rnn, recomputed": lambda x: af.nn.rnn(Own(nothing), af.zeros((2, 4, 3)), recompute=True),
     "a cell": lambda x: Own(nothing)(af.zeros((2, 3))),
-    "stacked cells": lambda x: af.nn.stacked([Own(nothing)])(af.zeros((2, 3))),
+    "stacked cells": lambda x: af.nn.stack_cells([Own(nothing)])(af.zeros((2, 3))),
     "activation": lambda x: af.nn.RNNCell(3, 3, activation=nothing)(af.zeros((2, 3))),
     "Sequential": lambda x: af.nn.Sequential([af.relu, nothing])(x),
     "greedy": lambda x: decoded(af.nn.greedy, nothing),

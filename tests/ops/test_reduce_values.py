@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tests.ops.samples_reduce  # noqa: F401  fills the table of samples
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
-from actorflow.spec import Spec
+from actorflow.values.spec import Spec
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import converted, quiet
 from tests.reference import call

@@ -17,7 +17,7 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import current
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
-from actorflow.ops.updates import apply_gradients
+from actorflow.ops.state.updates import apply_gradients
 
 ANSWERED = {
     name

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from actorflow import optim
-from actorflow.arrays import as_dtype
+from actorflow.values.arrays import as_dtype
 
 
 def test_every_third_update_moves_by_the_mean_gradient() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from actorflow import optim
-from actorflow.arrays import as_dtype
 from actorflow.errors import ConfigError
+from actorflow.values.arrays import as_dtype
 
 
 def clipped(clip: optim.Transform, **grads: np.ndarray) -> dict[str, np.ndarray]:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow.arrays import as_dtype
 from actorflow.optim.elementwise import _ELEMENTS, Slots, accumulator, elementwise, in_blocks, mix
+from actorflow.values.arrays import as_dtype
 
 
 def sizes(name: str, seen: list[int]) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from actorflow import optim
-from actorflow.arrays import as_dtype
 from actorflow.optim.transform import _RULES
+from actorflow.values.arrays import as_dtype
 
 Reference = Callable[[np.ndarray], Iterator[np.ndarray]]
 """(first parameter) -> a generator that is sent gradients and yields the parameter after each."""

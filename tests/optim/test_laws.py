@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow import optim
-from actorflow.arrays import as_dtype
 from actorflow.optim.elementwise import _ELEMENTS
+from actorflow.values.arrays import as_dtype
 from tests.strategies import examples
 
 RULES = {

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from actorflow.arrays import as_dtype
-from actorflow.optim.norms import norm, scaled_down
+from actorflow.optim.norms import norm, scale_down
+from actorflow.values.arrays import as_dtype
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e-20, 1.0, 1e20, 1e200, 4e307])
@@ -38,14 +38,14 @@ def test_norm_of_what_is_not_finite_is_not(bad: float, dtype: str) -> None:
     found = norm([np.ones(2), array])
 
     assert not math.isfinite(found.root)
-    assert np.isnan(scaled_down(array, found, 1.0)).all()
+    assert np.isnan(scale_down(array, found, 1.0)).all()
 
 
 @pytest.mark.parametrize("value", [5.0, 1e200, np.nan])
 def test_a_gradient_without_axes_stays_an_array(value: float) -> None:
     g = np.array(value)
 
-    found = scaled_down(g, norm([g]), 1.0)
+    found = scale_down(g, norm([g]), 1.0)
 
     assert type(found) is np.ndarray
     assert found.shape == ()
@@ -67,7 +67,7 @@ def test_every_finite_gradient_is_scaled_to_the_limit_and_rounded_once(dtype: st
                 continue
             want = exact * (limit / np.sqrt(np.sum(exact * exact)))
 
-            found = scaled_down(g, length, limit)
+            found = scale_down(g, length, limit)
 
             assert found.dtype == kind
             subnormal = {"float16": 6e-8}.get(dtype, 0.0)

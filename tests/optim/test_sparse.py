@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow import optim
-from actorflow.arrays import as_dtype
-from actorflow.rows import Rows
+from actorflow.values.arrays import as_dtype
+from actorflow.values.sparse import SparseRows
 from tests.optim.test_laws import DTYPES, RULES, bits, frozen, leaves
 from tests.strategies import examples
 
@@ -22,7 +22,7 @@ FEW = settings(deadline=None, max_examples=examples(25))
 
 def kept(before: Any, after: Any) -> Any:
     """The state after an update: rows go where they belong."""
-    if isinstance(after, Rows):
+    if isinstance(after, SparseRows):
         whole = np.array(before)
         whole[after.indices] = after.values
         return whole
@@ -45,7 +45,7 @@ def updates(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
     grads = []
     for at in draw(st.lists(st.sets(st.integers(0, n - 1)), min_size=1, max_size=4)):
-        rows = Rows(np.array(sorted(at), np.int64), numbers(len(at), width), (n, width))
+        rows = SparseRows(np.array(sorted(at), np.int64), numbers(len(at), width), (n, width))
         grads.append({"table": rows, "bias": numbers(2)})
     return {"table": numbers(n, width), "bias": numbers(2)}, grads
 
@@ -71,7 +71,7 @@ def test_an_update_by_rows_keeps_the_contract_and_changes_no_input(
         deltas, after = transform.update(grads, state, params)
 
         assert bits(params, rows.values, rows.indices, grads["bias"], state) == before
-        assert isinstance(deltas["table"], Rows)
+        assert isinstance(deltas["table"], SparseRows)
         assert deltas["table"].indices.tolist() == rows.indices.tolist()
         assert (deltas["table"].shape, deltas["table"].dtype) == (rows.shape, rows.dtype)
         assert isinstance(deltas["bias"], np.ndarray)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from actorflow import optim
-from actorflow.optim import Rows, Schedule, Transform, schedules
+from actorflow.optim import Schedule, SparseRows, Transform, schedules
 
 STEPS = 100
 LIMIT = 1e-12
@@ -366,7 +366,7 @@ def rows_differ(torch: Any, ours: Transform, theirs: Callable[[Any, Any], Any]) 
     for _ in range(STEPS):
         at = np.sort(rng.choice(20, size=rng.integers(1, 6), replace=False)).astype(np.int64)
         values = rng.standard_normal((len(at), 3))
-        deltas, after = ours.update({"table": Rows(at, values, table.shape)}, state, {"table": held})
+        deltas, after = ours.update({"table": SparseRows(at, values, table.shape)}, state, {"table": held})
         held, state = held + deltas["table"].to_dense(), written(state, after)
         parts = torch.from_numpy(at)[None], torch.from_numpy(values), tuple(table.shape)
         parameter.grad = torch.sparse_coo_tensor(*parts)
@@ -380,7 +380,7 @@ def written(before: Any, after: Any) -> Any:
     """Returns the state after an update: rows go where they belong."""
     if isinstance(after, dict):
         return {name: written(before[name], part) for name, part in after.items()}
-    if not isinstance(after, Rows):
+    if not isinstance(after, SparseRows):
         return after
     whole = np.array(before)
     whole[after.indices] = after.values

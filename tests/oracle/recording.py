@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import as_dtype
+from actorflow.values.arrays import as_dtype
 
 KEPT = Path(__file__).parent / "recorded" / "torch.jsonl"
 

@@ -27,7 +27,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_map
 
-from actorflow.arrays import as_dtype
+from actorflow.values.arrays import as_dtype
 from tests.oracle.computing import Computation, difference, silent
 from tests.oracle.table import Entry, Excluded, table
 from tests.oracle.tallies import Tally, report

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Mapping
 from math import inf
 
-from actorflow.plan.workload import Link, Value, Workload
+from actorflow.plan.placement.scheduling_problem import DeviceLink, SchedulingProblem, Value
 
-SLOW, FAST = Link(1e-4, 1e9), Link(1e-5, 1e10)
+SLOW, FAST = DeviceLink(1e-4, 1e9), DeviceLink(1e-5, 1e10)
 
 
 class Drawing:
@@ -35,13 +35,13 @@ class Drawing:
             self.takers[maker].append(number)
         return number
 
-    def workload(self) -> Workload:
+    def workload(self) -> SchedulingProblem:
         """What was drawn."""
         count = len(self.speeds)
         links = [[self.chance.choice((SLOW, FAST)) for _ in range(count)] for _ in range(count)]
         values = [Value(i, tuple(to), self.sizes[i]) for i, to in enumerate(self.takers) if to]
         dense: dict[int, int] = {}
-        return Workload(
+        return SchedulingProblem(
             self.seconds, values, links, [dense.setdefault(group, len(dense)) for group in self.groups]
         )
 
@@ -118,7 +118,7 @@ def embeddings(draw: Drawing) -> None:
 SHAPES: tuple[Callable[[Drawing], None], ...] = (layered, chains, fork_join, towers, embeddings)
 
 
-def drawn(seed: int) -> Workload:
+def drawn(seed: int) -> SchedulingProblem:
     """Workload number `seed`: its shape and its number of devices go with the seed."""
     draw = Drawing(seed, 2 + seed % 4)
     SHAPES[seed % len(SHAPES)](draw)
@@ -128,22 +128,24 @@ def drawn(seed: int) -> Workload:
 SEEDS = range(50)
 
 
-def _built(seconds: list[list[float]], edges: list[tuple[int, int]], sizes: Mapping[int, float]) -> Workload:
+def _built(
+    seconds: list[list[float]], edges: list[tuple[int, int]], sizes: Mapping[int, float]
+) -> SchedulingProblem:
     takers: dict[int, list[int]] = {}
     for maker, taker in edges:
         takers.setdefault(maker, []).append(taker)
     count = len(seconds[0])
     values = [Value(i, tuple(to), sizes.get(i, 1e3)) for i, to in sorted(takers.items())]
-    return Workload(seconds, values, [[Link(1e-4, 1e9)] * count for _ in range(count)])
+    return SchedulingProblem(seconds, values, [[DeviceLink(1e-4, 1e9)] * count for _ in range(count)])
 
 
-def bait() -> Workload:
+def bait() -> SchedulingProblem:
     """A small task ends first on the wrong device, and what it makes is dear to carry."""
     edges = [(0, 2), (1, 2)]
     return _built([[2e-3, 3e-3], [1e-3, 2e-3], [40e-3, 8e-3]], edges, {0: 2e7, 1: 1e3})
 
 
-def long_way() -> Workload:
+def long_way() -> SchedulingProblem:
     """Short tasks are reached before the first of a long chain, and are done before it."""
     short = [[4e-3, 4e-3] for _ in range(8)]
     chain = [[4e-3, 4e-3] for _ in range(6)]
@@ -151,23 +153,23 @@ def long_way() -> Workload:
     return _built(short + chain, edges, {})
 
 
-def taken_seat() -> Workload:
+def taken_seat() -> SchedulingProblem:
     """A task that could run anywhere takes the only device on which the next one is fast."""
     pairs = [[8e-3, 9e-3], [8e-3, 80e-3]] * 3
     return _built(pairs, [(0, 2), (2, 4)], {})
 
 
-def scattered() -> Workload:
+def scattered() -> SchedulingProblem:
     """A wide fork of small tasks: to spread them ends each first, and the join waits for all of them."""
     branches = [[1e-3, 1e-3, 1e-3] for _ in range(9)]
     edges = [(0, i) for i in range(1, 10)] + [(i, 10) for i in range(1, 10)]
     return _built([[1e-3] * 3, *branches, [1e-3] * 3], edges, dict.fromkeys(range(1, 10), 4e6) | {0: 1e3})
 
 
-def moving_house() -> Workload:
+def moving_house() -> SchedulingProblem:
     """A chain that is a little faster at first on one device, and later ten times so on the other."""
     chain = [[1.0e-3, 1.2e-3], [1.0e-3, 1.2e-3], [1.0e-3, 1.2e-3], [30e-3, 3e-3]]
     return _built(chain, [(0, 1), (1, 2), (2, 3)], {0: 1e3, 1: 1e3, 2: 5e7})
 
 
-TRAPS: tuple[Callable[[], Workload], ...] = (bait, long_way, taken_seat, scattered, moving_house)
+TRAPS: tuple[Callable[[], SchedulingProblem], ...] = (bait, long_way, taken_seat, scattered, moving_house)

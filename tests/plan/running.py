@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.plan.program import Constant, Kind, PlanNode, Program
+from actorflow.plan.program import Constant, NodeKind, PlanNode, Program
 from tests.reference import call
 
 
@@ -23,18 +23,18 @@ def run(program: Program, feeds: Sequence[Any], answers: Mapping[str, Any] | Non
         for i, node in enumerate(program.nodes):
             assert all(c < i for c in node.controls), f"{node.name} waits for what comes later"
             inputs = [s.value if isinstance(s, Constant) else values[s.node][s.output] for s in node.inputs]
-            if node.kind is Kind.FETCH:
+            if node.kind is NodeKind.FETCH:
                 fetched[i] = inputs[0]
             values.append(_outputs(node, inputs, fed.get(i), answers or {}))
     return [fetched[i] for i in program.fetches]
 
 
 def _outputs(node: PlanNode, inputs: list[Any], fed: Any, answers: Mapping[str, Any]) -> tuple[Any, ...]:
-    if node.kind is Kind.FEED:
+    if node.kind is NodeKind.FEED:
         return (fed,)
-    if node.kind is Kind.FETCH:
+    if node.kind is NodeKind.FETCH:
         return ()
-    if node.kind in (Kind.REQUEST, Kind.WAIT):
+    if node.kind in (NodeKind.REQUEST, NodeKind.WAIT):
         return (answers[node.name],)
     made = call(node.op, inputs, node.attrs)
     for value, spec in zip(made, node.outputs, strict=True):

@@ -7,7 +7,7 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.plan.lower import lower
-from actorflow.plan.program import Constant, Edge, Kind, Program
+from actorflow.plan.program import Constant, Edge, NodeKind, Program
 
 DEVICES = ("/cpu:0", "/cpu:1")
 
@@ -23,7 +23,7 @@ def test_feeds_come_first_fetches_last_and_constants_are_bound() -> None:
 
     found = program(graph, [y, x], [x])
 
-    assert [n.kind for n in found.nodes] == [Kind.FEED, Kind.KERNEL, Kind.FETCH, Kind.FETCH]
+    assert [n.kind for n in found.nodes] == [NodeKind.FEED, NodeKind.KERNEL, NodeKind.FETCH, NodeKind.FETCH]
     edge, constant = found.nodes[1].inputs
     assert edge == Edge(0)
     assert isinstance(constant, Constant)

@@ -9,7 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.spec import spec
+from actorflow.values.spec import spec
 from tests.strategies import run_drawn
 
 TURNS = 8

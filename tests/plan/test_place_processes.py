@@ -8,14 +8,21 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.plan.colocate import Groups, colocated
-from actorflow.plan.cost import CostModel, has_kernel
-from actorflow.plan.lower import planned
-from actorflow.plan.makespan import forecast
-from actorflow.plan.place import WAYS, Moves, Placer, as_built, moved, workload
-from actorflow.plan.program import Kind
+from actorflow.plan.lower import plan_program
+from actorflow.plan.placement.colocate import Groups, colocate
+from actorflow.plan.placement.cost import CostModel, has_kernel
+from actorflow.plan.placement.makespan import forecast
+from actorflow.plan.placement.placer import (
+    WAYS,
+    Moves,
+    Placer,
+    move_nodes,
+    order_as_built,
+    scheduling_problem,
+)
+from actorflow.plan.placement.scheduling_problem import Arrangement, DeviceLink, SchedulingProblem
+from actorflow.plan.program import NodeKind
 from actorflow.plan.prune import prune
-from actorflow.plan.workload import Arrangement, Link, Workload
 
 DEVICES = (
     *(f"/job:worker/task:{t}/device:cpu:{d}" for t in range(2) for d in range(2)),
@@ -49,11 +56,11 @@ def towers(chance: random.Random) -> tuple[af.Graph, af.Tensor, list[af.Tensor]]
 def judged(graph: af.Graph, x: af.Tensor, fetches: list[af.Tensor], placer: Placer) -> float:
     """Returns the forecast of what is planned, after checking that it is what the placer arranged."""
     ports = [t.port for t in fetches]
-    plan = planned(graph, ports, [x.port], DEVICES, (), placer=placer, host=HOST)
-    groups = colocated(graph, prune(graph, ports, [x.port]), DEVICES, has_kernel)
+    plan = plan_program(graph, ports, [x.port], DEVICES, (), placer=placer, host=HOST)
+    groups = colocate(graph, prune(graph, ports, [x.port]), DEVICES, has_kernel)
     ids = {graph.nodes[i].name: i for i in groups.of}
-    order = as_built(plan.program, ids)
-    work = workload(plan.program, order, ids, groups, DEVICES, placer, HOST)
+    order = order_as_built(plan.program, ids)
+    work = scheduling_problem(plan.program, order, ids, groups, DEVICES, placer, HOST)
     device = tuple(DEVICES.index(plan.placed.nodes[i].device or HOST) for i in order)
     arrange = WAYS[placer.way]
     arranged = in_turn(work, device) if arrange is None else arrange(work)
@@ -61,15 +68,15 @@ def judged(graph: af.Graph, x: af.Tensor, fetches: list[af.Tensor], placer: Plac
     return forecast(work, arranged).makespan_s
 
 
-def in_turn(work: Workload, device: tuple[int, ...]) -> Arrangement:
+def in_turn(work: SchedulingProblem, device: tuple[int, ...]) -> Arrangement:
     return Arrangement(device, tuple(map(float, range(work.size))))
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_what_is_planned_ends_no_later_than_greedy_or_no_placer_would_have_it(seed: int) -> None:
     graph, x, fetches = towers(random.Random(seed))
-    between = Link(1e-4, (1e6, 1e8, 1e10)[seed % 3])
-    cost = CostModel(within=Link(1e-5, 1e10), between=between, unit_s={"cpu": 1e-6, "gpu": 1.0})
+    between = DeviceLink(1e-4, (1e6, 1e8, 1e10)[seed % 3])
+    cost = CostModel(within=DeviceLink(1e-5, 1e10), between=between, unit_s={"cpu": 1e-6, "gpu": 1.0})
 
     spans = {way: judged(graph, x, fetches, Placer(way=way, cost=cost)) for way in WAYS}
 
@@ -82,22 +89,22 @@ def test_over_slow_links_a_model_stays_in_one_process_and_over_fast_ones_it_does
         ends = [af.matmul(af.exp(x + float(k)), x) for k in range(3)]
         total = ends[0] + ends[1] + ends[2]
 
-    def used(between: Link) -> set[str]:
+    def used(between: DeviceLink) -> set[str]:
         cost = CostModel(within=between, between=between, unit_s={"cpu": 1e-6, "gpu": 1.0})
         placer = Placer(way="list", cost=cost)
-        plan = planned(graph, [total.port], [x.port], DEVICES, (), placer=placer, host=HOST)
-        return {node.device for node in plan.placed.nodes if node.kind is Kind.KERNEL}
+        plan = plan_program(graph, [total.port], [x.port], DEVICES, (), placer=placer, host=HOST)
+        return {node.device for node in plan.placed.nodes if node.kind is NodeKind.KERNEL}
 
-    assert len(used(Link(100.0, 1.0))) == 1
-    assert len(used(Link(0.0, 1e15))) > 1
+    assert len(used(DeviceLink(100.0, 1.0))) == 1
+    assert len(used(DeviceLink(0.0, 1e15))) > 1
 
 
 def test_moves_speak_of_nodes_that_there_are() -> None:
     graph, x, fetches = towers(random.Random(0))
-    program = planned(graph, [t.port for t in fetches], [x.port], DEVICES, ()).program
+    program = plan_program(graph, [t.port for t in fetches], [x.port], DEVICES, ()).program
 
     assert Moves({0: HOST}, {1: (0,)}).fit(program)
-    assert moved(program, Moves()) is program
+    assert move_nodes(program, Moves()) is program
     for wrong in (Moves({-1: HOST}), Moves({}, {0: (len(program.nodes),)})):
         assert not wrong.fit(program)
 
@@ -105,12 +112,12 @@ def test_moves_speak_of_nodes_that_there_are() -> None:
 def test_what_nobody_groups_stays_where_it_is() -> None:
     """Feeds and fetches are on the host, which need not be the first device."""
     graph, x, fetches = towers(random.Random(3))
-    plan = planned(
+    plan = plan_program(
         graph, [t.port for t in fetches], [x.port], DEVICES, (), placer=Placer(way="list"), host=HOST
     )
-    work = workload(
+    work = scheduling_problem(
         plan.program, range(len(plan.program.nodes)), {}, Groups({}, (), frozenset()), DEVICES, Placer(), HOST
     )
 
     ends = {node.kind: work.choices[i] for i, node in enumerate(plan.program.nodes) if not node.device}
-    assert ends == {Kind.FEED: (2,), Kind.FETCH: (2,)}
+    assert ends == {NodeKind.FEED: (2,), NodeKind.FETCH: (2,)}

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import Where
 from actorflow.plan.lower import lower
-from actorflow.plan.passes import ALL
-from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
+from actorflow.plan.passes.pass_table import ALL
+from actorflow.plan.program import Constant, Edge, Holder, Holding, NodeKind, PlanNode, Program
 from actorflow.plan.structure_key import structure_key
-from actorflow.spec import spec
+from actorflow.values.spec import spec
 
 Recipe = list[tuple[str, int, int]]
 STEPS = st.tuples(
@@ -79,12 +79,12 @@ SMALL, LARGE = np.zeros(3, "float32"), np.zeros(5000, "float32")
 BASE = Program(
     nodes=(
         PlanNode(
-            "x", "feed", Kind.FEED, (), outputs=(spec("float32", (3,)),), where=Where(defined_at="f.py:1")
+            "x", "feed", NodeKind.FEED, (), outputs=(spec("float32", (3,)),), where=Where(defined_at="f.py:1")
         ),
         PlanNode(
             "y",
             "add",
-            Kind.KERNEL,
+            NodeKind.KERNEL,
             (Edge(0), Constant(SMALL)),
             controls=(0,),
             attrs={"axis": 1, "names": ("a", "b")},
@@ -92,8 +92,8 @@ BASE = Program(
             device="/cpu:0",
             where=Where(node="y", op="add", defined_at="f.py:2"),
         ),
-        PlanNode("r", "read_variable", Kind.REQUEST, (), resource=Holder(Holding.RESOURCE, "v")),
-        PlanNode("y", "fetch", Kind.FETCH, (Edge(1),), where=Where(defined_at="f.py:2")),
+        PlanNode("r", "read_variable", NodeKind.REQUEST, (), resource=Holder(Holding.RESOURCE, "v")),
+        PlanNode("y", "fetch", NodeKind.FETCH, (Edge(1),), where=Where(defined_at="f.py:2")),
     ),
     feeds=(0,),
     fetches=(3,),
@@ -109,7 +109,7 @@ def with_node(i: int, **changes: Any) -> Program:
 
 DIFFERENT: dict[str, Callable[[], Program]] = {
     "op": lambda: with_node(1, op="subtract"),
-    "kind": lambda: with_node(1, kind=Kind.RANDOM),
+    "kind": lambda: with_node(1, kind=NodeKind.RANDOM),
     "edge": lambda: with_node(3, inputs=(Edge(0),)),
     "output of an edge": lambda: with_node(3, inputs=(Edge(1, 1),)),
     "order of inputs": lambda: with_node(1, inputs=(Constant(SMALL), Edge(0))),

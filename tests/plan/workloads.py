@@ -6,15 +6,15 @@ from math import inf
 
 from hypothesis import strategies as st
 
-from actorflow.plan.workload import Arrangement, Link, Value, Workload
+from actorflow.plan.placement.scheduling_problem import Arrangement, DeviceLink, SchedulingProblem, Value
 
 SECONDS = st.sampled_from([0.0, 0.5, 1.0, 1.0, 2.0, 3.25])
 SIZES = st.sampled_from([0.0, 1.0, 2.0, 8.0])
-LINKS = st.builds(Link, st.sampled_from([0.0, 0.25, 1.0]), st.sampled_from([0.5, 1.0, 4.0]))
+LINKS = st.builds(DeviceLink, st.sampled_from([0.0, 0.25, 1.0]), st.sampled_from([0.5, 1.0, 4.0]))
 
 
 @st.composite
-def workloads(draw: st.DrawFn, most: int = 12) -> Workload:
+def workloads(draw: st.DrawFn, most: int = 12) -> SchedulingProblem:
     """One to three devices; tasks of a group can share at least the first device."""
     count, size = draw(st.integers(1, 3)), draw(st.integers(1, most))
     seconds = [[draw(SECONDS) for _ in range(count)] for _ in range(size)]
@@ -30,18 +30,18 @@ def workloads(draw: st.DrawFn, most: int = 12) -> Workload:
             values.append(Value(maker, tuple(sorted(takers)), draw(SIZES)))
     links = [[draw(LINKS) for _ in range(count)] for _ in range(count)]
     dense: dict[int, int] = {}
-    return Workload(seconds, values, links, [dense.setdefault(g, len(dense)) for g in groups])
+    return SchedulingProblem(seconds, values, links, [dense.setdefault(g, len(dense)) for g in groups])
 
 
 @st.composite
-def arrangements(draw: st.DrawFn, work: Workload) -> Arrangement:
+def arrangements(draw: st.DrawFn, work: SchedulingProblem) -> Arrangement:
     """Any device that a group may have, any ranks."""
     home = [draw(st.sampled_from(choices)) for choices in work.choices]
     rank = tuple(float(draw(st.integers(0, 3))) for _ in range(work.size))
     return Arrangement(tuple(home[g] for g in work.groups), rank)
 
 
-def can_run(work: Workload, arranged: Arrangement) -> bool:
+def can_run(work: SchedulingProblem, arranged: Arrangement) -> bool:
     """Whether every task is where it can run, and every group together."""
     together = all(len({arranged.device[t] for t in group}) == 1 for group in work.members)
     return together and all(work.seconds[t][d] < inf for t, d in enumerate(arranged.device))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from actorflow.sim.pairs import Program
-from actorflow.sim.planted import PLANTED
-from actorflow.sim.samples import SAMPLES
-from actorflow.sim.samples_actors import ACTORS, outage
+from actorflow.sim.property.pairs import SampleProgram
+from tests.programs.samples import SAMPLES
+from tests.programs.samples_actors import ACTORS, outage
+from tests.programs.seeded_bugs import PLANTED
 
 PROGRAMS: dict[str, Any] = {**SAMPLES, **ACTORS, "outage": outage}
 """What `python -m actorflow.sim.selftest` runs, by name."""
@@ -15,4 +15,4 @@ PROGRAMS: dict[str, Any] = {**SAMPLES, **ACTORS, "outage": outage}
 _laws: dict[str, Any] = dict(PLANTED)
 for _name, _law in _laws.items():
     PROGRAMS[_name] = _law
-    PROGRAMS[f"{_name}_repaired"] = Program(_law.program(repaired=True), harmed=True)
+    PROGRAMS[f"{_name}_repaired"] = SampleProgram(_law.program(repaired=True), faulty=True)

@@ -14,9 +14,9 @@ from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import SimulationError
-from actorflow.sim.choosers import PCT, DelayBounded, Drawn, Seeded
-from actorflow.sim.simulate import attempt
-from actorflow.sim.worlds import World
+from actorflow.sim.engine.schedulers import PCT, DelayBounded, Drawn, Seeded
+from actorflow.sim.engine.simulate import attempt
+from actorflow.sim.world.world import World
 
 QUIET = settings(max_examples=100, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 

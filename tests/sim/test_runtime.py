@@ -18,8 +18,8 @@ from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.supervision import Backoff, Strategy
 from actorflow.errors import DeadlinePassed
-from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import attempt
+from actorflow.sim.engine.schedulers import Schedule
+from actorflow.sim.engine.simulate import attempt
 from tests.busy import HANG_S
 
 SCHEDULES: list[Schedule] = [
@@ -144,7 +144,7 @@ def test_the_same_schedule_is_the_same_run_and_its_plan_repeats_it(schedule: Sch
 
 
 DIGESTS = """
-from actorflow.sim.simulate import attempt
+from actorflow.sim.engine.simulate import attempt
 from tests.sim.test_runtime import SCHEDULES, whole
 main = whole(2)
 print([attempt(main, schedule, trace=True).digest for schedule in SCHEDULES])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from actorflow.clock import Clock, Entropy
+from actorflow.runtime.clock import Clock, Entropy
 from tests.soaking import report, shares
 from tests.soaking.crew import Worker, WorkerLost
 from tests.soaking.falsified import Falsified

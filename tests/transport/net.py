@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actorflow.transport.channel import Envelope, Lane
-from actorflow.transport.datagrams import Datagram, Form, unpack
-from actorflow.transport.kinds import LIMITS, Buffer, Limits
-from actorflow.transport.link import Link
-from actorflow.transport.settings import SETTINGS, Settings
-from actorflow.transport.wire import Contact
+from actorflow.transport.codec.types import LIMITS, Buffer, MessageLimits
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules.channel import Envelope, Lane
+from actorflow.transport.rules.datagrams import Datagram, DatagramKind, unpack
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
+from actorflow.transport.rules.wire import Contact
 from tests.transport.ways import Recorder
 
 
@@ -66,7 +66,7 @@ class Way:
     def contact(self) -> Contact:
         return self.knows
 
-    def forms(self) -> list[Form]:
+    def forms(self) -> list[DatagramKind]:
         """Forms of what waits."""
         return [unpack(parts).form for parts in self.waiting]
 
@@ -76,10 +76,10 @@ class Net:
 
     def __init__(
         self,
-        settings: Settings = SETTINGS,
+        settings: LinkSettings = SETTINGS,
         *,
         programs: tuple[str, str] = ("", ""),
-        limits: Limits = LIMITS,
+        limits: MessageLimits = LIMITS,
         turns: bool = False,
         contact: Contact = Contact.UNKNOWN,
     ) -> None:

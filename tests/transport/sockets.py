@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from actorflow.loop import loop_factory
-from actorflow.transport.channel import Receiver
-from actorflow.transport.link import Link
-from actorflow.transport.settings import SETTINGS, Settings
-from actorflow.transport.shm import ShmWire
+from actorflow.runtime.event_loop import loop_factory
+from actorflow.transport.links.link import Link
+from actorflow.transport.links.shm import ShmWire
+from actorflow.transport.rules.channel import Receiver
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from actorflow.transport.zeromq import Endpoint, Options
 from tests.busy import HANG_S
 
@@ -38,7 +38,7 @@ def real_link(
     receiver: Receiver,
     *,
     incarnation: int = 1,
-    settings: Settings = SETTINGS,
+    settings: LinkSettings = SETTINGS,
     shares: bool = False,
 ) -> Link:
     """Returns a link over the sockets of an endpoint, perhaps with shared memory, which begins to speak."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow.arrays import NAMES
-from actorflow.transport.codec import decode, encode, join
-from actorflow.transport.kinds import DTYPES, Limits
+from actorflow.transport.codec.message_codec import decode, encode, join
+from actorflow.transport.codec.types import DTYPES, MessageLimits
+from actorflow.values.arrays import NAMES
 from tests.transport.values import same
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -75,7 +75,7 @@ def test_what_a_kernel_makes_of_an_array_does_not_depend_on_the_way_it_came() ->
 
 
 def test_a_turned_array_may_lie_as_deep_as_any_other() -> None:
-    limits = Limits(depth=2)
+    limits = MessageLimits(depth=2)
     value = [[np.arange(6.0).reshape(2, 3).T, 1]]
 
     assert same(decode(join(encode(value, limits)), limits), value)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from actorflow.errors import CannotTravel, ChannelClosed, PeerLost
-from actorflow.transport.channel import Channel, Envelope, Lane, Say
-from actorflow.transport.credit import Window
+from actorflow.transport.rules.channel import Channel, Envelope, EnvelopeKind, Lane
+from actorflow.transport.rules.credit import Window
 from tests.transport.ways import NAMES, SILENCE_S, WAYS, Counting, Ends, Recorder, Way
 
 over_every_way = pytest.mark.parametrize("way", WAYS, ids=str)
@@ -49,10 +49,10 @@ def test_envelopes_arrive_once_and_in_the_order_of_their_lane(way: Way) -> None:
 @over_every_way
 def test_an_envelope_arrives_as_it_was_sent(way: Way) -> None:
     said = [
-        Envelope("shard", ("pull", 3), Say.ASK, Lane.DATA, 7, 2.5),
-        Envelope("shard", {"w": 1.5}, Say.ANSWER, Lane.CONTROL, 7),
-        Envelope("a/b ü", None, Say.CANCEL, Lane.CONTROL, 2**62),
-        Envelope("", b"bytes", Say.GONE),
+        Envelope("shard", ("pull", 3), EnvelopeKind.ASK, Lane.DATA, 7, 2.5),
+        Envelope("shard", {"w": 1.5}, EnvelopeKind.ANSWER, Lane.CONTROL, 7),
+        Envelope("a/b ü", None, EnvelopeKind.CANCEL, Lane.CONTROL, 2**62),
+        Envelope("", b"bytes", EnvelopeKind.GONE),
     ]
 
     async def test(ends: Ends) -> None:

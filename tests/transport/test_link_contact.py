@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from actorflow.errors import ConfigError
-from actorflow.transport.datagrams import Form
-from actorflow.transport.link import Link
-from actorflow.transport.settings import Settings
-from actorflow.transport.wire import Contact
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules.datagrams import DatagramKind
+from actorflow.transport.rules.link_settings import LinkSettings
+from actorflow.transport.rules.wire import Contact
 from tests.transport.net import Net, control, data
 
 
@@ -35,7 +35,7 @@ def test_a_busy_peer_does_not_find_a_heap_of_what_was_resent() -> None:
     for i in range(20):
         net.a.send(data(i))
     net.pass_time(55.0, step_s=0.25, lossless=False)
-    chunks = [datagram for datagram in net.from_a.log if datagram.form is Form.CHUNK]
+    chunks = [datagram for datagram in net.from_a.log if datagram.form is DatagramKind.CHUNK]
 
     assert 20 < len(chunks) < 20 + 10
     net.pass_time(16.0)
@@ -140,7 +140,7 @@ def test_a_process_that_stood_still_gives_nobody_up_at_once() -> None:
 
 def test_the_wait_is_short_again_when_the_contact_changes() -> None:
     """The timer of the longer wait is taken back."""
-    net = Net(Settings(gone_s=0.5), contact=Contact.CONNECTED)
+    net = Net(LinkSettings(gone_s=0.5), contact=Contact.CONNECTED)
     net.deliver()
     net.pass_time(0.1)
     net.know(Contact.BROKEN)
@@ -168,11 +168,11 @@ def test_a_wire_that_flaps_makes_a_link_say_a_word_a_time() -> None:
         net.deliver()
 
     said = [datagram.form for datagram in net.from_a.log[before:]]
-    assert said.count(Form.BEAT) <= 20
+    assert said.count(DatagramKind.BEAT) <= 20
     assert len(said) <= 20
 
 
 @pytest.mark.parametrize("wrong", [{"busy_s": 0.0}, {"gone_s": float("inf")}, {"busy_s": float("nan")}])
 def test_waits_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="busy_s and gone_s are seconds above 0, got"):
-        Settings(**wrong)  # type: ignore[arg-type]
+        LinkSettings(**wrong)  # type: ignore[arg-type]

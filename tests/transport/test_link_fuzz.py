@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import PeerLost, WireError
-from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import HEAD_BYTES
-from actorflow.transport.kinds import Limits
-from actorflow.transport.settings import Settings
+from actorflow.transport.codec.types import MessageLimits
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.datagrams import HEAD_BYTES
+from actorflow.transport.rules.link_settings import LinkSettings
 from tests.strategies import examples
 from tests.transport.net import Net, control, data
 
-LIMITS = Limits(frame_bytes=1 << 16)
-SETTINGS = Settings(window=Window(8, 1 << 15))
+LIMITS = MessageLimits(frame_bytes=1 << 16)
+SETTINGS = LinkSettings(window=Window(8, 1 << 15))
 BODIES = ["text", 7, [1, 2.5, None], {"a": (b"x" * 600,)}, np.arange(40), [np.ones(3)] * 3]
 
 
@@ -104,7 +104,7 @@ def test_what_was_recorded_is_taken_unchanged() -> None:
 
 
 def test_memory_is_found_for_what_there_is_credit_for_alone() -> None:
-    net = Net(SETTINGS, limits=Limits(frame_bytes=1 << 34))
+    net = Net(SETTINGS, limits=MessageLimits(frame_bytes=1 << 34))
     net.deliver()
     net.at_b.parks = True
     net.a.send(data("parked"))

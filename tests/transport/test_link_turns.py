@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.transport.channel import Channel, Envelope, Lane
-from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import Form, unpack
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.rules.channel import Channel, Envelope, Lane
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.datagrams import DatagramKind, unpack
+from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from tests.strategies import examples
 from tests.transport.net import Net, control, data
 from tests.transport.values import same
@@ -21,10 +21,10 @@ from tests.transport.ways import Counting
 
 
 def chunks(net: Net) -> int:
-    return net.from_a.forms().count(Form.CHUNK)
+    return net.from_a.forms().count(DatagramKind.CHUNK)
 
 
-def met(settings: Settings = SETTINGS) -> Net:
+def met(settings: LinkSettings = SETTINGS) -> Net:
     net = Net(settings, turns=True)
     net.deliver()
     return net
@@ -57,7 +57,7 @@ def test_in_a_long_turn_what_fills_a_datagram_leaves_at_once(message: Callable[[
 
 
 def test_credit_goes_back_within_a_turn_when_the_peer_may_need_it_soon() -> None:
-    net = met(Settings(window=Window(messages=8)))
+    net = met(LinkSettings(window=Window(messages=8)))
     net.at_b.parks = True
     for i in range(8):
         net.a.send(data(i))
@@ -75,7 +75,7 @@ def test_credit_goes_back_within_a_turn_when_the_peer_may_need_it_soon() -> None
 
 
 def test_who_stands_in_line_is_told_as_without_turns() -> None:
-    net = met(Settings(window=Window(messages=2)))
+    net = met(LinkSettings(window=Window(messages=2)))
     net.at_b.parks = True
     senders = [Counting() for _ in range(4)]
     assert [net.a.send(data(i), sender) for i, sender in enumerate(senders)] == [True, True, False, False]
@@ -124,7 +124,7 @@ def test_joined_or_not_all_arrives_the_same(
 ) -> None:
     got = []
     for turns in (True, False):
-        net = Net(Settings(window=window), turns=turns)
+        net = Net(LinkSettings(window=window), turns=turns)
         net.deliver()
         if borrowed:
             lend(net)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow.loop import loop_factory
-from actorflow.transport.channel import Envelope
-from actorflow.transport.handshake import Phase
-from actorflow.transport.link import Link
+from actorflow.runtime.event_loop import loop_factory
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules.channel import Envelope
+from actorflow.transport.rules.handshake import Phase
 from actorflow.transport.zeromq import Endpoint, Options
 from tests.transport.sockets import real_link, until
 from tests.transport.ways import REAL, Recorder

@@ -18,11 +18,19 @@ import pytest
 import zmq
 
 from actorflow.errors import ConfigError
-from actorflow.loop import loop_factory
-from actorflow.transport.channel import Envelope
-from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello
-from actorflow.transport.wire import Contact
+from actorflow.runtime.event_loop import loop_factory
+from actorflow.transport.rules.channel import Envelope
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.datagrams import (
+    NOBODY,
+    Datagram,
+    DatagramKind,
+    Hello,
+    SessionEnd,
+    pack,
+    pack_hello,
+)
+from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Address, Endpoint, Keyring, Options
 from tests.transport.sockets import LOOPS, QUICK, Ear, Site, on_a_site, real_link, until
 from tests.transport.ways import Recorder
@@ -36,12 +44,14 @@ HELLO = pack_hello(Hello(Window(10, 1000), "program"))
 
 
 def hello(incarnation: int = 1, attempt: int = 1) -> list[Any]:
-    return pack(Datagram(Form.HELLO, End(incarnation, attempt), NOBODY, payload=HELLO))
+    return pack(Datagram(DatagramKind.HELLO, SessionEnd(incarnation, attempt), NOBODY, payload=HELLO))
 
 
 def beat(incarnation: int = 1, attempt: int = 1, size: int = 0) -> list[Any]:
-    form = Form.CHUNK if size else Form.BEAT
-    made = Datagram(form, End(incarnation, attempt), End(9, 9), number=bool(size), payload=bytes(size))
+    form = DatagramKind.CHUNK if size else DatagramKind.BEAT
+    made = Datagram(
+        form, SessionEnd(incarnation, attempt), SessionEnd(9, 9), number=bool(size), payload=bytes(size)
+    )
     return pack(made)
 
 

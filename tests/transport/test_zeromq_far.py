@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actorflow.transport.zeromq.far import far_end
+from actorflow.transport.zeromq.peer_address import peer_address
 
 pytestmark = pytest.mark.wire
 
@@ -17,7 +17,7 @@ def test_a_host_is_told_without_its_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
         accepted, _ = server.accept()
         with accepted:
-            assert far_end(accepted.fileno()) == "127.0.0.1"
+            assert peer_address(accepted.fileno()) == "127.0.0.1"
             assert accepted.fileno() != -1
             accepted.send(b"it is still ours")
 
@@ -25,15 +25,15 @@ def test_a_host_is_told_without_its_port() -> None:
 def test_at_a_socket_file_it_is_a_process() -> None:
     one, other = socket.socketpair()
     with one, other:
-        assert far_end(one.fileno()) == f"process {os.getpid()}"
+        assert peer_address(one.fileno()) == f"process {os.getpid()}"
 
 
 def test_what_is_no_connection_any_more_is_nowhere(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with (tmp_path / "file").open("w") as file:
-        assert far_end(file.fileno()) == ""
+        assert peer_address(file.fileno()) == ""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert far_end(server.fileno()) == "", "it listens"
+        assert peer_address(server.fileno()) == "", "it listens"
         closed = server.fileno()
-    assert far_end(closed) == ""
+    assert peer_address(closed) == ""
     assert len(os.listdir("/proc/self/fd")) == before

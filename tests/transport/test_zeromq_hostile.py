@@ -14,14 +14,23 @@ import numpy as np
 import pytest
 import zmq
 
-from actorflow.transport.channel import Envelope, Lane
-from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello, unpack
-from actorflow.transport.handshake import Phase
-from actorflow.transport.link import Link
-from actorflow.transport.security import Pair
-from actorflow.transport.settings import Settings
-from actorflow.transport.wire import Contact
+from actorflow.transport.links.link import Link
+from actorflow.transport.rules.channel import Envelope, Lane
+from actorflow.transport.rules.credit import Window
+from actorflow.transport.rules.datagrams import (
+    NOBODY,
+    Datagram,
+    DatagramKind,
+    Hello,
+    SessionEnd,
+    pack,
+    pack_hello,
+    unpack,
+)
+from actorflow.transport.rules.handshake import Phase
+from actorflow.transport.rules.link_settings import LinkSettings
+from actorflow.transport.rules.security import KeyPair
+from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Address, Keyring
 from tests.transport.sockets import Ear, Site, on_a_site, real_link, until
 from tests.transport.ways import Recorder
@@ -29,7 +38,7 @@ from tests.transport.ways import Recorder
 pytestmark = pytest.mark.wire
 
 HELLO = pack_hello(Hello(Window(10, 1000), "program"))
-SETTINGS = Settings(silence_s=20.0, beat_s=0.2, resend_s=0.05, ack_s=0.001)
+SETTINGS = LinkSettings(silence_s=20.0, heartbeat_s=0.2, resend_s=0.05, ack_s=0.001)
 PAGE = 4096
 
 
@@ -82,7 +91,7 @@ class Honest:
 
 @contextlib.contextmanager
 def stranger(
-    address: Address, id: bytes, pair: Pair | None = None, **options: int
+    address: Address, id: bytes, pair: KeyPair | None = None, **options: int
 ) -> Iterator[zmq.Socket[bytes]]:
     """A DEALER that is no endpoint's."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
@@ -114,10 +123,10 @@ def against(
     on_a_site(test)
 
 
-def head(form: Form = Form.CHUNK, incarnation: int = 1, **said: Any) -> list[Any]:
-    if form is Form.CHUNK:
+def head(form: DatagramKind = DatagramKind.CHUNK, incarnation: int = 1, **said: Any) -> list[Any]:
+    if form is DatagramKind.CHUNK:
         said = {"number": 1, "payload": b"x"} | said
-    return pack(Datagram(form, End(incarnation, 1), said.pop("target", End(1, 1)), **said))
+    return pack(Datagram(form, SessionEnd(incarnation, 1), said.pop("target", SessionEnd(1, 1)), **said))
 
 
 NAME = b"worker0" + b"?" * 16
@@ -133,12 +142,12 @@ FLOODS: dict[str, tuple[bytes, list[bytes], str]] = {
     "a later life that does not say hello": (NAME, head(incarnation=9), "stranger"),
     "a hello of a later life that is none": (
         NAME,
-        head(Form.HELLO, 9, target=NOBODY, payload=b"hello"),
+        head(DatagramKind.HELLO, 9, target=NOBODY, payload=b"hello"),
         "malformed",
     ),
-    "a hello of the same life": (NAME, head(Form.HELLO, target=NOBODY, payload=HELLO), "stranger"),
-    "a reset of the session": (NAME, head(Form.RESET), "stranger"),
-    "an acknowledgement of what was never sent": (NAME, head(Form.BEAT), "stranger"),
+    "a hello of the same life": (NAME, head(DatagramKind.HELLO, target=NOBODY, payload=HELLO), "stranger"),
+    "a reset of the session": (NAME, head(DatagramKind.RESET), "stranger"),
+    "an acknowledgement of what was never sent": (NAME, head(DatagramKind.BEAT), "stranger"),
 }
 
 
@@ -161,10 +170,10 @@ def test_who_floods_with(flood: str) -> None:
 
 HARM = {
     "garbage": [b"\1" * 500],
-    "a word for an unknown session": head(Form.BEAT),
-    "a reset": head(Form.RESET),
+    "a word for an unknown session": head(DatagramKind.BEAT),
+    "a reset": head(DatagramKind.RESET),
     "a chunk of garbage": head(payload=b"y" * 1000),
-    "a hello": head(Form.HELLO, 2**62, target=NOBODY, payload=HELLO),
+    "a hello": head(DatagramKind.HELLO, 2**62, target=NOBODY, payload=HELLO),
 }
 
 
@@ -222,12 +231,12 @@ def test_who_does_not_say_hello_becomes_no_way_and_is_answered_where_it_is() -> 
         receiver = Recorder()
         link = real_link(ps0, "worker0", receiver, settings=SETTINGS)
         with stranger(ps0.addresses[0], NAME) as dealer:
-            dealer.send_multipart(head(Form.RESET))
+            dealer.send_multipart(head(DatagramKind.RESET))
             await until(lambda: ps0.stats().refused == {"stranger": 1})
-            dealer.send_multipart(head(Form.BEAT, target=End(7, 7)))
+            dealer.send_multipart(head(DatagramKind.BEAT, target=SessionEnd(7, 7)))
             await until(lambda: dealer.poll(0))
             (said,) = dealer.recv_multipart()
-            assert unpack([said[:104], said[104:]]).form is Form.HELLO
+            assert unpack([said[:104], said[104:]]).form is DatagramKind.HELLO
             dealer.send_multipart(HARM["garbage"])
             await until(lambda: ps0.stats().refused == {"stranger": 1, "malformed": 1})
         assert ps0.wire("worker0").contact() is Contact.UNKNOWN
@@ -304,7 +313,7 @@ def test_who_stops_reading_blocks_nobody_and_holds_no_more_than_its_queue() -> N
     async def attack(honest: Honest) -> None:
         at_ps0 = Ear(honest.ps0, "worker2")
         with stranger(honest.address, b"worker2" + b"?" * 16, rcvhwm=1) as dealer:
-            dealer.send_multipart(head(Form.HELLO, target=NOBODY, payload=HELLO))
+            dealer.send_multipart(head(DatagramKind.HELLO, target=NOBODY, payload=HELLO))
             await until(lambda: at_ps0.got)
             for _ in range(6):
                 for _ in range(1000):
@@ -325,7 +334,9 @@ def test_who_has_no_key_never_gets_to_say_anything() -> None:
             with stranger(honest.address, NAME, pair) as dealer:
                 for _ in range(3):
                     with contextlib.suppress(zmq.Again):
-                        dealer.send_multipart(head(Form.HELLO, 9, target=NOBODY, payload=HELLO), zmq.NOBLOCK)
+                        dealer.send_multipart(
+                            head(DatagramKind.HELLO, 9, target=NOBODY, payload=HELLO), zmq.NOBLOCK
+                        )
                     await honest.exchange(2)
                 reason = "wrong_key" if pair else "handshake"
                 await until(lambda reason=reason: honest.ps0.stats().refused.get(reason))  # type: ignore[misc]
@@ -337,10 +348,10 @@ def test_who_has_no_key_never_gets_to_say_anything() -> None:
 def test_who_is_of_another_user_is_not_let_in() -> None:
     async def test(site: Site) -> None:
         ps0 = site.endpoint("ps0", "ipc")
-        ps0._bound._entrance.gate._user += 1
+        ps0._bound._addresses_bound.zap_gate._user += 1
         at_ps0 = Ear(ps0, "worker0")
         with stranger(ps0.addresses[0], NAME) as dealer:
-            dealer.send_multipart(head(Form.HELLO, target=NOBODY, payload=HELLO))
+            dealer.send_multipart(head(DatagramKind.HELLO, target=NOBODY, payload=HELLO))
             await until(lambda: ps0.stats().refused.get("other_user"))
         assert not at_ps0.got
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from actorflow.errors import ConfigError, DiskFull
-from actorflow.transport.security import attempts
-from actorflow.transport.wire import Contact
+from actorflow.transport.rules.security import attempts
+from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Address, Endpoint, Keyring
 from tests.transport.sockets import Ear, Site, on_a_site, until
 from tests.transport.test_zeromq import hello
@@ -39,7 +39,7 @@ def test_a_ring_is_saved_loaded_and_handed_down(tmp_path: Path) -> None:
     keys.save(tmp_path / "keys")
 
     assert Keyring.load(tmp_path / "keys").ring == keys.ring
-    descriptor = keys.handed_down()
+    descriptor = keys.hand_down()
     again = os.dup(descriptor)  # as in several children
     assert Keyring.of(descriptor).ring == Keyring.of(again).ring == keys.ring
     read, write = os.pipe()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actorflow.transport.wire import Contact
+from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Address
 from tests.busy import HANG_S
 from tests.transport.sockets import QUICK, Ear, Site, on_a_site, until

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from actorflow.clock import SystemClock
 from actorflow.errors import ConfigError, NoAnswer, NobodyThere, PeerRefused, RequestFailed
+from actorflow.runtime.clock import SystemClock
 from actorflow.transport.zeromq import Address, Keyring, Responder, request
 from tests.transport.sockets import QUICK
 

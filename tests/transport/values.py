@@ -13,11 +13,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from actorflow import errors
-from actorflow.arrays import NAMES, as_dtype
 from actorflow.errors import ActorflowError, Where
-from actorflow.lists import TensorList
-from actorflow.transport.kinds import DTYPES
-from actorflow.transport.registry import travels
+from actorflow.transport.codec.registry import travels
+from actorflow.transport.codec.types import DTYPES
+from actorflow.values.arrays import NAMES, as_dtype
+from actorflow.values.tensor_list import TensorList
 
 
 @travels("tests.colour")

@@ -16,20 +16,21 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from actorflow import sim
-from actorflow.clock import Entropy
 from actorflow.errors import ActorflowError
-from actorflow.loop import loop_factory
-from actorflow.sim import World, wires
-from actorflow.sim.wires import HostTimers, SimWire
-from actorflow.transport import loopback
-from actorflow.transport.channel import Channel, Envelope, Lane
-from actorflow.transport.chunks import CHUNK_BYTES
-from actorflow.transport.credit import WINDOW, Window
-from actorflow.transport.handshake import Phase
-from actorflow.transport.link import Link
-from actorflow.transport.settings import Settings
-from actorflow.transport.shm import ShmWire
-from actorflow.transport.wire import Contact
+from actorflow.runtime.clock import Entropy
+from actorflow.runtime.event_loop import loop_factory
+from actorflow.sim import World
+from actorflow.sim.world import links
+from actorflow.sim.world.links import HostTimers, SimWire
+from actorflow.transport.links import loopback
+from actorflow.transport.links.link import Link
+from actorflow.transport.links.shm import ShmWire
+from actorflow.transport.rules.channel import Channel, Envelope, Lane
+from actorflow.transport.rules.chunks import CHUNK_BYTES
+from actorflow.transport.rules.credit import WINDOW, Window
+from actorflow.transport.rules.handshake import Phase
+from actorflow.transport.rules.link_settings import LinkSettings
+from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Endpoint, Keyring, Options
 from tests.strategies import examples
 from tests.transport.sockets import real_link, until
@@ -93,7 +94,7 @@ class Ends:
         settle: Lets arrive what is on its way, and all that it brings about.
         world: Of the hosts NAMES; None where processes have no lives.
         window: Of both ends.
-        link: Makes an end anew, as `wires.link`.
+        link: Makes an end anew, as `links.link`.
     """
 
     a: Channel
@@ -103,7 +104,7 @@ class Ends:
     settle: Callable[[], Awaitable[None]] = _nothing
     world: World | None = None
     window: Window = WINDOW
-    link: Callable[..., Link] = wires.link
+    link: Callable[..., Link] = links.link
 
     async def restart(self) -> Recorder:
         """Kills the process of `b` and starts it anew; returns who takes what its new channel brings."""
@@ -113,7 +114,7 @@ class Ends:
             self.world.crash(name)
         await self.world.restart(name)
         self.at_b = Recorder()
-        made = Settings(window=self.window)
+        made = LinkSettings(window=self.window)
         self.b = self.link(self.world, name, NAMES[0], self.at_b, settings=made)
         return self.at_b
 
@@ -158,13 +159,13 @@ async def _over_links(
     world: World,
     test: Test,
     window: Window,
-    link: Callable[..., Link] = wires.link,
+    link: Callable[..., Link] = links.link,
     *,
     joined: bool = False,
 ) -> None:
     receivers = Recorder(), Recorder()
     a, b = NAMES
-    made = Settings(window=window)
+    made = LinkSettings(window=window)
     ends = (
         link(world, a, b, receivers[0], settings=made),
         link(world, b, a, receivers[1], settings=made),
@@ -179,9 +180,9 @@ async def _over_links(
 
 
 def shared(ring_bytes: int, least_bytes: int) -> Callable[..., Link]:
-    """Returns what makes an end as `wires.link` does, with a ring between it and its wire."""
+    """Returns what makes an end as `links.link` does, with a ring between it and its wire."""
 
-    def link(world: World, host: str, peer: str, receiver: Recorder, *, settings: Settings) -> Link:
+    def link(world: World, host: str, peer: str, receiver: Recorder, *, settings: LinkSettings) -> Link:
         at, entropy = world.host(host), Entropy(1)
         wire = ShmWire(
             SimWire(world, at, world.host(peer)),
@@ -238,7 +239,7 @@ def _shared(test: Test, window: Window = WINDOW) -> None:
 # -- over sockets ----------------------------------------------------------------------------------
 
 
-REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
+REAL = LinkSettings(silence_s=20.0, heartbeat_s=5.0, resend_s=0.5, ack_s=0.001)
 
 
 async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:

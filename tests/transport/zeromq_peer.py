@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 
-from actorflow.clock import SystemClock
+from actorflow.runtime.clock import SystemClock
 from actorflow.transport.zeromq import Address, Endpoint
 from tests.transport.sockets import QUICK, Ear, until
 from tests.transport.test_zeromq import hello

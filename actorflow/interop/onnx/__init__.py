@@ -9,9 +9,11 @@ What ONNX lays out channels first is transposed around the ops here, which have 
 
 from __future__ import annotations
 
-from actorflow.interop.onnx import (  # noqa: F401  importing a module fills the table
+from actorflow.interop.onnx.builder_table import OnnxNode, builder, list_supported
+from actorflow.interop.onnx.builders import (  # noqa: F401  importing a module fills the table
     activation,
     attention,
+    constants,
     control,
     conv,
     elementwise,
@@ -27,10 +29,8 @@ from actorflow.interop.onnx import (  # noqa: F401  importing a module fills the
     resize,
     sampling,
     shape,
-    source,
     spectrum,
 )
 from actorflow.interop.onnx.model import Imported, inputs_to_fix, load
-from actorflow.interop.onnx.table import OnnxNode, builder, supported
 
-__all__ = ["Imported", "OnnxNode", "builder", "inputs_to_fix", "load", "supported"]
+__all__ = ["Imported", "OnnxNode", "builder", "inputs_to_fix", "list_supported", "load"]

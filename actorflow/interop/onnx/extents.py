@@ -11,8 +11,8 @@ from math import prod as product_of
 from typing import Any
 
 from actorflow import ops
-from actorflow.arrays import DType
 from actorflow.graph.builder import Tensor
+from actorflow.values.arrays import DType
 
 Extent = int | Tensor
 """A size, or what is computed of sizes: an int, or an int64 scalar that the step computes."""
@@ -95,7 +95,7 @@ def dims(sizes: Sequence[Extent]) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) and size >= 0 else None for size in sizes)
 
 
-def reshaped(x: Tensor, sizes: Sequence[Extent]) -> Tensor:
+def reshape(x: Tensor, sizes: Sequence[Extent]) -> Tensor:
     """`x` under a shape of these sizes, of which one may be -1: whatever is left."""
     computed = [i for i, size in enumerate(sizes) if isinstance(size, Tensor)]
     if len(computed) == 1 and -1 not in dims_or_rest(sizes):
@@ -111,14 +111,14 @@ def dims_or_rest(sizes: Sequence[Extent]) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) else None for size in sizes)
 
 
-def widened(x: Tensor, sizes: Sequence[Extent]) -> Tensor:
+def broadcast(x: Tensor, sizes: Sequence[Extent]) -> Tensor:
     """`x` repeated to a shape of these sizes."""
     if all(isinstance(size, int) for size in sizes):
         return ops.broadcast_to(x, [size for size in sizes if isinstance(size, int)])
     return ops.ensure_shape(ops.broadcast_to(x, vector(sizes)), dims(sizes))
 
 
-def counted(count: Extent, start: Extent = 0) -> Tensor:
+def count_from(count: Extent, start: Extent = 0) -> Tensor:
     """The int64 vector start, start + 1, … of `count` elements."""
     if isinstance(count, int):
         steps = ops.arange(count, dtype="int64")
@@ -126,18 +126,16 @@ def counted(count: Extent, start: Extent = 0) -> Tensor:
     return ops.arange(scalar(start), ops.add(count, start), ops.constant(1, "int64"))
 
 
-def taken(x: Tensor, axis: int, count: Extent, start: Extent = 0) -> Tensor:
+def slice_axis(x: Tensor, axis: int, count: Extent, start: Extent = 0) -> Tensor:
     """`count` elements of `x` along an axis, from `start` on, neither of them counted from behind."""
     if isinstance(count, int) and isinstance(start, int):
         index = [slice(None)] * len(x.shape or ())
         index[axis] = slice(start, start + count)
         return ops.slice(x, tuple(index))
-    return ops.gather(x, counted(count, start), axis)
+    return ops.gather(x, count_from(count, start), axis)
 
 
-def padded(
-    x: Tensor, pairs: Sequence[tuple[Extent, Extent]], mode: str = "constant", value: Any = 0
-) -> Tensor:
+def pad(x: Tensor, pairs: Sequence[tuple[Extent, Extent]], mode: str = "constant", value: Any = 0) -> Tensor:
     """`x` with margins before and behind along each axis, which may be below 0 and cut off then.
 
     What the margins of an axis hold is looked up at places that are computed: those of the element at the
@@ -147,7 +145,7 @@ def padded(
         if isinstance(before, int) and isinstance(behind, int) and before == behind == 0:
             continue
         size = extent(x, axis)
-        at = counted(plus(plus(size, before), behind), minus(0, before))
+        at = count_from(plus(plus(size, before), behind), minus(0, before))
         if mode == "reflect":
             period = most(prod([2, minus(size, 1)]), 1)
             way = ops.remainder(at, period)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.errors import OnnxError, counted
+from actorflow.errors import OnnxError, pluralise
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.interop.onnx import proto
-from actorflow.interop.onnx.walk import Asked, Problem, Walk
+from actorflow.interop.onnx.walk import ImportRequest, Problem, Walk
 from actorflow.interop.onnx.weights import weights
-from actorflow.ops.state import Variable
-from actorflow.spec import Dim
+from actorflow.ops.state.variable import Variable
+from actorflow.values.spec import Dim
 
 OLDEST = 1
 """The oldest opset that is read; what was meant otherwise then has attributes that no builder knows."""
@@ -71,10 +71,10 @@ def load(
     _check_asked(fixed, shapes, trainable, graph)
     model, called = proto.read(source)
     graph = Graph() if graph is None else graph
-    asked = Asked(fixed or {}, shapes or {}, weights(model.graph, trainable))
-    walk = _walked(model, graph, asked)
+    asked = ImportRequest(fixed or {}, shapes or {}, weights(model.graph, trainable))
+    walk = _walk(model, graph, asked)
     if walk.problems:
-        raise _unsupported(called, walk.problems)
+        raise _unsupported_error(called, walk.problems)
     outputs = dict(zip(walk.output_names, walk.outputs(), strict=True))
     return Imported(graph, walk.inputs, outputs, walk.variables, walk.opsets.get("", 0))
 
@@ -87,12 +87,12 @@ def inputs_to_fix(source: Any, *, shapes: Mapping[str, Iterable[Dim]] | None = N
     """
     _check_asked(None, shapes)
     model, _ = proto.read(source)
-    walk = _walked(model, Graph(), Asked({}, shapes or {}, frozenset()))
+    walk = _walk(model, Graph(), ImportRequest({}, shapes or {}, frozenset()))
     needed = {name for problem in walk.problems for name in problem.needs}
     return tuple(name for name in walk.inputs if name in needed)
 
 
-def _walked(model: proto.Model, graph: Graph, asked: Asked) -> Walk:
+def _walk(model: proto.Model, graph: Graph, asked: ImportRequest) -> Walk:
     """The walk over a model's graph, with all that was noted on it."""
     walk = Walk(model.graph, proto.opsets(model), asked)
     version, newest = walk.opsets.get("", OLDEST), proto.newest_opset()
@@ -104,8 +104,8 @@ def _walked(model: proto.Model, graph: Graph, asked: Asked) -> Walk:
     return walk
 
 
-def _unsupported(called: str, problems: list[Problem]) -> OnnxError:
-    lines = [f"{called} needs {counted(len(problems), 'thing')} that cannot be imported"]
+def _unsupported_error(called: str, problems: list[Problem]) -> OnnxError:
+    lines = [f"{called} needs {pluralise(len(problems), 'thing')} that cannot be imported"]
     lines += [f"  {problem.place}: {problem.what}".replace("\n", "\n  ") for problem in problems]
     hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
     return OnnxError("\n".join(lines), hint="; ".join(hints) or None)

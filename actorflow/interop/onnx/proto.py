@@ -9,9 +9,9 @@ import os
 from importlib import import_module
 from typing import Any
 
-from actorflow.arrays import Array, DType, as_dtype
 from actorflow.errors import OnnxError
-from actorflow.spec import Spec
+from actorflow.values.arrays import Array, DType, as_dtype
+from actorflow.values.spec import Spec
 
 Model = Any
 """An onnx.ModelProto."""
@@ -39,7 +39,7 @@ def read(source: Any) -> tuple[Model, str]:
     if isinstance(source, onnx.ModelProto):
         model, called = source, f"the ONNX model {source.graph.name!r}"
     elif isinstance(source, bytes | bytearray | memoryview):
-        model, called = _parsed(bytes(source), "the ONNX model"), "the ONNX model"
+        model, called = _parse(bytes(source), "the ONNX model"), "the ONNX model"
     else:
         if not isinstance(source, str | os.PathLike):
             message = f"a model is a path, the bytes of a file, or an onnx.ModelProto, got {source!r:.60}"
@@ -64,7 +64,7 @@ def read(source: Any) -> tuple[Model, str]:
 def _from_file(path: str, called: str) -> Model:
     try:
         with open(path, "rb") as file:
-            model = _parsed(file.read(), called)
+            model = _parse(file.read(), called)
         external = package("onnx.external_data_helper")
         external.load_external_data_for_model(model, os.path.dirname(path))
     except (OSError, ValueError, package("onnx.checker").ValidationError) as error:
@@ -73,7 +73,7 @@ def _from_file(path: str, called: str) -> Model:
     return model
 
 
-def _parsed(data: bytes, called: str) -> Model:
+def _parse(data: bytes, called: str) -> Model:
     """The model in `data`."""
     try:
         return package().load_model_from_string(data)

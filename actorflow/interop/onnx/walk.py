@@ -10,18 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.arrays import Array, as_array, name_of
-from actorflow.errors import ActorflowError, OnnxError, SpecError, said
+from actorflow.errors import ActorflowError, OnnxError, SpecError, describe
 from actorflow.graph.builder import Tensor, as_tensor, name_scope
 from actorflow.interop.onnx import proto
-from actorflow.interop.onnx.table import STANDARD, Builder, Inputs, OnnxNode, Refused, find
-from actorflow.ops.source import placeholder
-from actorflow.ops.state import Variable
-from actorflow.spec import Dim, Spec, check_shape, merge, show
+from actorflow.interop.onnx.builder_table import STANDARD, Builder, Inputs, OnnxNode, RefusedNode, find
+from actorflow.ops.array.constants import placeholder
+from actorflow.ops.state.variable import Variable
+from actorflow.values.arrays import Array, as_array, name_of
+from actorflow.values.spec import Dim, Spec, check_shape, merge, show
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ImportRequest:
     """What the caller of `load` wants: values and shapes by the names of inputs, and variables."""
 
     fixed: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Walk:
         self,
         graph: Any,
         opsets: Mapping[str, int],
-        asked: Asked,
+        asked: ImportRequest,
         values: Mapping[str, Tensor | None] | None = None,
     ) -> None:
         self.proto = graph
@@ -103,7 +103,7 @@ class Walk:
         inside._nodes()
         if inside.problems:
             what = "; ".join(f"{p.place}: {p.what}" for p in inside.problems)
-            refused = Refused(f"its body has {what}", hint=inside.problems[0].hint)
+            refused = RefusedNode(f"its body has {what}", hint=inside.problems[0].hint)
             refused.needs = tuple(name for p in inside.problems for name in p.needs)
             raise refused
         if any(name not in inside.values for name in inside.output_names):
@@ -143,7 +143,7 @@ class Walk:
             raise
         except _Behind:
             return
-        except Refused as error:
+        except RefusedNode as error:
             self.problems.append(Problem(place, error.what, error.hint, error.needs))
         except ActorflowError as error:
             self.problems.append(Problem(place, error.what, error.hint))
@@ -160,7 +160,7 @@ class Walk:
         name = value_info.name
         spec = proto.spec_of(value_info)
         if name in self.asked.fixed:
-            self.values[name] = as_tensor(_fixed(spec, self.asked.fixed[name]), name=name)
+            self.values[name] = as_tensor(_fixed_value(spec, self.asked.fixed[name]), name=name)
             return
         shape = spec.shape
         if name in self.asked.shapes:
@@ -186,7 +186,7 @@ class Walk:
             name, node.domain, node.op_type, opset, attributes, inputs, list(node.output), self._body
         )
         with name_scope(name):
-            outputs = _built(build, use)
+            outputs = _build(build, use)
         unread = [a for a in attributes if a not in use.asked]
         if unread:
             message = f"the builder does not know {', '.join(f'{a}={attributes[a]!r:.40}' for a in unread)}"
@@ -200,7 +200,7 @@ class Walk:
             self.values[output] = outputs[k]
 
 
-def _fixed(spec: Spec, value: Any) -> Array:
+def _fixed_value(spec: Spec, value: Any) -> Array:
     """The value of a fixed input; raises SpecError when it does not fit the model."""
     try:
         array = as_array(value)
@@ -213,14 +213,14 @@ def _fixed(spec: Spec, value: Any) -> Array:
     raise SpecError(message, hint=f"give it as an array of {name_of(spec.dtype)}, in that shape")
 
 
-def _built(build: Builder, node: OnnxNode) -> tuple[Tensor, ...]:
+def _build(build: Builder, node: OnnxNode) -> tuple[Tensor, ...]:
     """What a builder makes of a node; what it raises by mistake is not gathered, so its cause is seen."""
     try:
         outputs = build(node, node.inputs, node.opset)
     except (ActorflowError, _Behind):
         raise
     except Exception as error:
-        message = f"the builder of {node.op} failed at node {node.name!r}: {said(error)}"
+        message = f"the builder of {node.op} failed at node {node.name!r}: {describe(error)}"
         raise BuilderFailed(message, hint="see the cause; the model may not fit the op") from error
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 

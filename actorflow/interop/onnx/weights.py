@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from actorflow.arrays import is_floating
 from actorflow.errors import OnnxError
 from actorflow.interop.onnx.proto import dtype_of
+from actorflow.values.arrays import is_floating
 
 # Inputs that are no weights although they may be floating initialisers: from which one on, per op.
 _NO_WEIGHTS = {

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from actorflow.errors import HistoryError, counted
-from actorflow.sim.history.operation import shown
+from actorflow.errors import HistoryError, pluralise
+from actorflow.sim.history.operation import shorten_value
 
 
 def bits(value: Any) -> Hashable:
@@ -34,7 +34,7 @@ def bits(value: Any) -> Hashable:
     message = (
         f"a state is made of arrays, numbers, texts, tuples, lists and dicts, got {type(value).__name__}"
     )
-    raise HistoryError(f"{message} {shown(value)}", hint="return its parts as a tuple or a dict")  # noqa: EM102
+    raise HistoryError(f"{message} {shorten_value(value)}", hint="return its parts as a tuple or a dict")  # noqa: EM102
 
 
 def _name(item: tuple[str, Hashable]) -> str:
@@ -52,7 +52,7 @@ def difference(got: Any, wanted: Any, at: str = "the state") -> str | None:
         wrong = [i for i, (one, other) in enumerate(pairs) if one.tobytes() != other.tobytes()]
         one, other = pairs[wrong[0]]
         count = (
-            f"{len(wrong)} of {counted(len(pairs), 'element')} {'differs' if len(wrong) == 1 else 'differ'}"
+            f"{len(wrong)} of {pluralise(len(pairs), 'element')} {'differs' if len(wrong) == 1 else 'differ'}"
         )
         return f"{at}: {count}, first element {wrong[0]}: {one!r}, not {other!r}"
     if isinstance(got, Mapping) and isinstance(wanted, Mapping) and got.keys() == wanted.keys():
@@ -60,5 +60,5 @@ def difference(got: Any, wanted: Any, at: str = "the state") -> str | None:
     elif isinstance(got, (tuple, list)) and type(got) is type(wanted) and len(got) == len(wanted):
         parts = [(f"{at}[{i}]", one, other) for i, (one, other) in enumerate(zip(got, wanted, strict=True))]
     else:
-        return f"{at} is {shown(got)}, not {shown(wanted)}"
+        return f"{at} is {shorten_value(got)}, not {shorten_value(wanted)}"
     return next(found for name, one, other in parts if (found := difference(one, other, name)) is not None)

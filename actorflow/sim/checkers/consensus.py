@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from actorflow.errors import HistoryError, counted
-from actorflow.sim.amounts import check_whole
+from actorflow.errors import HistoryError, pluralise
 from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
+from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation, Status, Value
 from actorflow.sim.history.history import operations_of
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 
 def agreement(
@@ -61,7 +61,7 @@ def agreement(
             decided.setdefault(operation.key, []).append((operation, _elements(operation)))
     wrong = []
     for key, decisions in decided.items():
-        on = "" if key is None else f"on {shown(key)}: "
+        on = "" if key is None else f"on {shorten_value(key)}: "
         first_decision, first_set = decisions[0]
         for operation, elements in decisions:
             findings = _invalid(operation, elements, proposed.get(key, {}), m)
@@ -70,11 +70,11 @@ def agreement(
                 findings.append(f"{_said(operation)} decided {_show(elements)}, but {other}")
             wrong += [on + finding for finding in findings]
     if wrong:
-        return Verdict("agreement", False, counted(len(wrong), "finding"), listed(wrong))
+        return Verdict("agreement", False, pluralise(len(wrong), "finding"), listed(wrong))
     if overlooks(operations, {decide}, {propose}):
         return nothing("agreement", operations, propose=propose, decide=decide)
-    count = counted(sum(len(decisions) for decisions in decided.values()), "decision")
-    return Verdict("agreement", True, f"{count} on {counted(len(decided), 'key')}, all agree")
+    count = pluralise(sum(len(decisions) for decisions in decided.values()), "decision")
+    return Verdict("agreement", True, f"{count} on {pluralise(len(decided), 'key')}, all agree")
 
 
 def _elements(operation: Operation) -> tuple[Value, ...]:
@@ -91,22 +91,23 @@ def _invalid(
     for element in dict.fromkeys(elements):
         begun = proposed.get(element)
         if begun is None:
-            findings.append(f"{_said(operation)} decided {shown(element)}, which nobody proposed")
+            findings.append(f"{_said(operation)} decided {shorten_value(element)}, which nobody proposed")
         elif begun > (operation.returned or 0):
             findings.append(
-                f"{_said(operation)} decided {shown(element)} before it was proposed, at event {begun}"
+                f"{_said(operation)} decided {shorten_value(element)} before it was proposed, at event "
+                f"{begun}"
             )
     distinct = len(frozenset(elements))
     if distinct < len(elements):
         findings.append(f"{_said(operation)} decided {_show(elements)}, in which an element is twice")
     if m is not None and distinct != m:
-        findings.append(f"{_said(operation)} decided {counted(distinct, 'distinct element')}, must be {m}")
+        findings.append(f"{_said(operation)} decided {pluralise(distinct, 'distinct element')}, must be {m}")
     return findings
 
 
 def _show(elements: tuple[Value, ...]) -> str:
     """The elements in one order, whatever order they were decided in."""
-    return "{" + ", ".join(sorted(shown(element) for element in elements)) + "}"
+    return "{" + ", ".join(sorted(shorten_value(element) for element in elements)) + "}"
 
 
 def _said(operation: Operation) -> str:

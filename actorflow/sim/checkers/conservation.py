@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from actorflow.errors import HistoryError, counted
+from actorflow.errors import HistoryError, pluralise
 from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Client, Operation, Status, Value
 from actorflow.sim.history.history import operations_of
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 
 def queue(
@@ -62,11 +62,11 @@ def queue(
     if ordered:
         wrong += _in_order(puts, takes, left)
     if wrong:
-        return Verdict("queue", False, counted(len(wrong), "finding"), listed(wrong))
+        return Verdict("queue", False, pluralise(len(wrong), "finding"), listed(wrong))
     needed = {take} if left is None else {put, take}
     if overlooks(operations, needed, {put}):
         return nothing("queue", operations, put=put, take=take)
-    return Verdict("queue", True, f"{counted(len(puts), 'element')} put, {len(takes)} taken")
+    return Verdict("queue", True, f"{pluralise(len(puts), 'element')} put, {len(takes)} taken")
 
 
 def _counted(puts: list[Operation], takes: list[Operation], left: Sequence[Value] | None) -> list[str]:
@@ -86,21 +86,21 @@ def _counted(puts: list[Operation], takes: list[Operation], left: Sequence[Value
         begun = sorted(put_ever.get(element, []))
         for n, (event, said) in enumerate(ends):
             if n >= len(begun):
-                times = f"put {counted(len(begun), 'time')} and there {n + 1} times"
+                times = f"put {pluralise(len(begun), 'time')} and there {n + 1} times"
                 often = times if begun else "never put"
-                wrong.append(f"{shown(element)} was {often}: {said}")
+                wrong.append(f"{shorten_value(element)} was {often}: {said}")
             elif begun[n] > event:
-                wrong.append(f"{shown(element)} was {said}, before it was put at event {begun[n]}")
+                wrong.append(f"{shorten_value(element)} was {said}, before it was put at event {begun[n]}")
     if left is None:
         return wrong
     lost = [x for x, count in put_known.items() for _ in range(count - len(out.get(x, ())))]
     excused = sum(operation.status is Status.INFO for operation in takes)
     if len(lost) > excused:
-        some = ", ".join(shown(element) for element in lost[:5])
+        some = ", ".join(shorten_value(element) for element in lost[:5])
         verb = "was" if len(lost) == 1 else "were"
         does = "does" if excused == 1 else "do"
-        more = f", which {counted(excused, 'open take')} {does} not explain" if excused else ""
-        wrong.append(f"{counted(len(lost), 'element')} {verb} put and never taken{more}: {some}")
+        more = f", which {pluralise(excused, 'open take')} {does} not explain" if excused else ""
+        wrong.append(f"{pluralise(len(lost), 'element')} {verb} put and never taken{more}: {some}")
     return wrong
 
 
@@ -112,7 +112,7 @@ def _in_order(puts: list[Operation], takes: list[Operation], left: Sequence[Valu
     known = [operation for operation in puts if operation.status is Status.OK]
     twice = [element for element, count in Counter(o.args[0] for o in puts).items() if count > 1]
     if twice:
-        message = f"order cannot be told when {shown(twice[0])} is put more than once"
+        message = f"order cannot be told when {shorten_value(twice[0])} is put more than once"
         raise HistoryError(message, hint="number the elements, as (producer, n), or pass ordered=False")
     # When each element came out: (earliest, latest) event at which it may have.
     out = {o.result: (o.invoked, o.returned or 0) for o in takes if o.status is Status.OK}
@@ -132,7 +132,7 @@ def _in_order(puts: list[Operation], takes: list[Operation], left: Sequence[Valu
             begun, ended = out[element]
             if last is not None and ended < last[0]:
                 when = f"was taken first, at event {ended}" if ended < _END else "is ahead in the queue"
-                both = f"{shown(last[1])} before {shown(element)}"
+                both = f"{shorten_value(last[1])} before {shorten_value(element)}"
                 wrong.append(f"client {client} put {both}, which {when}")
             if last is None or begun > last[0]:
                 last = begun, element

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from actorflow.errors import HistoryError, counted
+from actorflow.errors import HistoryError, pluralise
 from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Operation, Status, Value
 from actorflow.sim.history.history import operations_of
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 Identity = tuple[Value, ...]
 
@@ -76,18 +76,18 @@ def exactly_once(
         ):
             accounts.setdefault((operation.key, applied_as(operation)), _Account()).applied.append(operation)
     wrong = [
-        f"{shown(identity, 60)}{'' if key is None else f' on {shown(key)}'} {finding}"
+        f"{shorten_value(identity, 60)}{'' if key is None else f' on {shorten_value(key)}'} {finding}"
         for (key, identity), account in accounts.items()
         for finding in _findings(account)
     ]
     if wrong:
         verb = "is" if len(wrong) == 1 else "are"
-        what = f"{len(wrong)} of {counted(len(accounts), 'contribution')} {verb} not right"
+        what = f"{len(wrong)} of {pluralise(len(accounts), 'contribution')} {verb} not right"
         return Verdict("exactly_once", False, what, listed(wrong))
     if overlooks(operations, {sent, applied}):
         return nothing("exactly_once", operations, sent=sent, applied=applied)
-    count = counted(sum(len(account.applied) for account in accounts.values()), "application")
-    return Verdict("exactly_once", True, f"{count} of {counted(len(accounts), 'contribution')}")
+    count = pluralise(sum(len(account.applied) for account in accounts.values()), "application")
+    return Verdict("exactly_once", True, f"{count} of {pluralise(len(accounts), 'contribution')}")
 
 
 def _findings(account: _Account) -> list[str]:

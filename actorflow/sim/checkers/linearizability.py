@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from actorflow.errors import counted
+from actorflow.errors import pluralise
 from actorflow.sim.checkers.models import Call, Model
 from actorflow.sim.checkers.search import Budget, Stuck, search
 from actorflow.sim.checkers.subject import nothing, searchable
 from actorflow.sim.checkers.timeline import call, clipped, draw
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import History, Operation, Status, Value
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 BUDGET = 500_000
 EXPLAINING = 10_000  # how many more may be looked at, for each key, to find a shorter explanation
@@ -76,7 +76,7 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
         what = f"no verdict{keys} within the budget of {budget} configurations"
         return Verdict("linearizable", None, what, explored=explored)
     order = _merged(orders)
-    what = f"{counted(len(order), 'operation')} in one order"
+    what = f"{pluralise(len(order), 'operation')} in one order"
     return Verdict("linearizable", True, what, explored=explored, order=order)
 
 
@@ -132,11 +132,11 @@ def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
 
 def _violated(broken: _Break, model: Model, explored: int, undecided: list[Value]) -> Verdict:
     stuck, last = broken.stuck, broken.stuck.operation
-    on = "" if last.key is None else f" on {shown(last.key)}"
+    on = "" if last.key is None else f" on {shorten_value(last.key)}"
     what = f"{call(last)} by client {last.client}{on}, event {last.returned}, fits nowhere"
     if last.returned != broken.end:
         what += f", as is known at event {broken.end}"
-    states = [shown(state) for state, _, _ in stuck.states[:SHOWN]]
+    states = [shorten_value(state) for state, _, _ in stuck.states[:SHOWN]]
     more = ", ..." if len(stuck.states) > SHOWN else ""
     lines = [
         draw(broken.prefix, last),
@@ -148,7 +148,7 @@ def _violated(broken: _Break, model: Model, explored: int, undecided: list[Value
         lines.append(clipped(f"  {why}"))
         lines.append(clipped(f"    after {', '.join(changes[-3:])}" if changes else "    at the start"))
     if undecided:
-        keys = ", ".join(shown(key, 20) for key in undecided)
+        keys = ", ".join(shorten_value(key, 20) for key in undecided)
         lines.append(
             clipped(f"Not looked into for long enough to know whether these keys break earlier: {keys}")
         )

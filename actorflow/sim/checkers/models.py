@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 
 from actorflow.errors import HistoryError
 from actorflow.sim.history import Operation, Status, Value
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 State = Hashable
 
@@ -60,7 +60,7 @@ class Refusal:
     @property
     def why(self) -> str:
         """The reason, with the values in it."""
-        return self._text.format(*(shown(value) for value in self._values))
+        return self._text.format(*(shorten_value(value) for value in self._values))
 
     def __repr__(self) -> str:
         return f"Refusal({self.why!r})"
@@ -170,7 +170,7 @@ class KeyValue:
                 try:
                     longer: State = state + value  # type: ignore[operator]  # the message below says it
                 except TypeError as wrong:
-                    what = f"cannot append {shown(value)} to {shown(state)}"
+                    what = f"cannot append {shorten_value(value)} to {shorten_value(state)}"
                     raise _unknown("key-value store", call, what) from wrong
                 return longer
             case _:
@@ -250,7 +250,9 @@ class MultiRegister:
                 case ("write", str(name), value):
                     values[name] = value
                 case _:
-                    raise _unknown("multi-register", call, f"a txn reads or writes, got {shown(part)}")
+                    raise _unknown(
+                        "multi-register", call, f"a txn reads or writes, got {shorten_value(part)}"
+                    )
         return tuple(sorted(item for item in values.items() if item[1] is not None))
 
 
@@ -259,6 +261,6 @@ def _same(one: object, other: object) -> bool:
 
 
 def _unknown(model: str, call: Call, rule: str) -> HistoryError:
-    asked = " ".join([call.op, *(shown(arg) for arg in call.args)])
-    message = f"the {model} cannot do {asked!r} -> {shown(call.result)}: {rule}"
+    asked = " ".join([call.op, *(shorten_value(arg) for arg in call.args)])
+    message = f"the {model} cannot do {asked!r} -> {shorten_value(call.result)}: {rule}"
     return HistoryError(message, hint="pass the model= that the history was recorded against")

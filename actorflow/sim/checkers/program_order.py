@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from actorflow.errors import counted
+from actorflow.errors import pluralise
 from actorflow.sim.checkers.linearizability import BUDGET
 from actorflow.sim.checkers.models import Call, Model
 from actorflow.sim.checkers.search import Budget
@@ -23,7 +23,7 @@ from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.transitions import REFUSED, Transitions
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import Client, Operation, Status, Value
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 
 def sequential(history: Iterable[Operation], model: Model | None = None, budget: int = BUDGET) -> Verdict:
@@ -48,13 +48,13 @@ def sequential(history: Iterable[Operation], model: Model | None = None, budget:
     found = _Search(operations, model, shared)
     order = found.run()
     if order is not None:
-        what = f"{counted(len(order), 'operation')} in one order"
+        what = f"{pluralise(len(order), 'operation')} in one order"
         return Verdict("sequential", True, what, explored=shared.used, order=order)
     if shared.used > shared.limit:
         what = f"no verdict within the budget of {budget} configurations"
         return Verdict("sequential", None, what, explored=shared.used)
     most = sum(found.deepest.done)
-    of = counted(found.total, "operation")
+    of = pluralise(found.total, "operation")
     what = f"no order keeps what each client did in line; the longest has {most} of {of}"
     return Verdict("sequential", False, what, found.why(), shared.used)
 
@@ -168,7 +168,7 @@ class _Search:
 
     def said(self, i: int) -> str:
         operation = self.operations[i]
-        on = "" if operation.key is None else f" on {shown(operation.key)}"
+        on = "" if operation.key is None else f" on {shorten_value(operation.key)}"
         return f"{call(operation)}{on} (client {operation.client})"
 
 

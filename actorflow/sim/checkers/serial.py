@@ -19,12 +19,12 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, Protocol, TypeVar
 
-from actorflow.errors import HistoryError, counted
-from actorflow.sim.amounts import check_whole
+from actorflow.errors import HistoryError, pluralise
 from actorflow.sim.checkers.bits import bits, difference
 from actorflow.sim.checkers.subject import nothing
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.verdict import Verdict
+from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation, Status
 from actorflow.sim.history.history import operations_of
 
@@ -86,7 +86,7 @@ def serial_equivalence(
                     return nothing("serial_equivalence", operations)
                 found = tuple(happened[i] for i in path)
                 lead = "leads" if len(found) == 1 else "lead"
-                what = f"{counted(len(found), 'operation')}, one at a time, {lead} to the same bits"
+                what = f"{pluralise(len(found), 'operation')}, one at a time, {lead} to the same bits"
                 return Verdict("serial_equivalence", True, what, explored=explored, order=found)
             nearest = nearest or (state, path)
         for i in reversed(range(len(happened))):
@@ -208,8 +208,8 @@ def synchronous_equivalence(
         return nothing("synchronous_equivalence", operations)
     if equal is not None:
         lead = "leads" if len(groups) == 1 else "lead"
-        of = counted(len(equal[1]), "contribution")
-        what = f"{counted(len(groups), 'step')} of {of} {lead} to the same bits"
+        of = pluralise(len(equal[1]), "contribution")
+        what = f"{pluralise(len(groups), 'step')} of {of} {lead} to the same bits"
         return Verdict("synchronous_equivalence", True, what, explored=explored, order=equal[1])
     details = _why_not(groups, update, initial, final, next(iter(states.values()))[0])
     what = "the final state is not that of the steps one by one, in the order of ranks"

@@ -27,14 +27,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from actorflow.errors import HistoryError, counted
-from actorflow.sim.amounts import check_whole
+from actorflow.errors import HistoryError, pluralise
 from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
+from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation, Status, Value
 from actorflow.sim.history.history import operations_of
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ def bounded_staleness(
         lag, found = judged.judge(k)
         worst = max(worst, lag)
         reads += sum(operation.op == read and operation.status is Status.OK for operation in part)
-        wrong += [line if key is None else f"on {shown(key)}: {line}" for line in found]
+        wrong += [line if key is None else f"on {shorten_value(key)}: {line}" for line in found]
     if wrong:
-        what = f"{counted(len(wrong), 'finding')} with k = {k}"
+        what = f"{pluralise(len(wrong), 'finding')} with k = {k}"
         return Verdict("bounded_staleness", False, what, listed(wrong))
     if overlooks(operations, {read}, {write}):
         return nothing("bounded_staleness", operations, read=read, write=write)
-    what = f"{counted(reads, 'read')}, at most {counted(worst, 'version')} behind, k = {k}"
+    what = f"{pluralise(reads, 'read')}, at most {pluralise(worst, 'version')} behind, k = {k}"
     return Verdict("bounded_staleness", True, what)
 
 
@@ -171,7 +171,7 @@ class _Versions:
                 continue
             other, value = values.setdefault(saw.version, (operation, saw.value))
             if value != saw.value:
-                both = f"{shown(saw.value[0])} and {_said(other)} {shown(value[0])}"
+                both = f"{shorten_value(saw.value[0])} and {_said(other)} {shorten_value(value[0])}"
                 wrong.append(f"{_said(operation)} gives version {saw.version} the value {both}")
         return wrong
 

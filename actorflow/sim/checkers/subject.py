@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 
 from actorflow.errors import ConfigError
-from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.verdict import Verdict
+from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation
 from actorflow.sim.history.history import operations_of
-from actorflow.sim.history.operation import shown
+from actorflow.sim.history.operation import shorten_value
 
 _NAMES = 8  # how many names of operations are shown
 _METHODS = ("key", "initial", "step", "observes")
@@ -56,7 +56,7 @@ def check_model(model: object) -> None:
         raise ConfigError(message, hint=f"pass {model.__name__}()")
     lacks = [name for name in _METHODS if not callable(getattr(model, name, None))]
     if lacks:
-        message = f"a model has {', '.join(_METHODS)}, got {shown(model)} without {', '.join(lacks)}"
+        message = f"a model has {', '.join(_METHODS)}, got {shorten_value(model)} without {', '.join(lacks)}"
         raise ConfigError(message, hint=hint)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actorflow.errors import counted
+from actorflow.errors import pluralise
 from actorflow.sim.checkers.verdict import WIDTH
 from actorflow.sim.history import Client, Operation
 
@@ -122,7 +122,7 @@ class _Picture:
             lines.append(clipped(f"open since before: {named}"))
         if self._left_out:
             verb = "is" if self._left_out == 1 else "are"
-            lines.append(f"{counted(self._left_out, 'operation')} ended before and {verb} left out")
+            lines.append(f"{pluralise(self._left_out, 'operation')} ended before and {verb} left out")
         return "\n".join(clipped(line) for line in lines)
 
 

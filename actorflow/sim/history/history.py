@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import overload
 
-from actorflow.errors import ConfigError, HistoryError, counted
+from actorflow.errors import ConfigError, HistoryError, pluralise
 from actorflow.sim.history.lines import decode, encode
-from actorflow.sim.history.operation import Client, Operation, Status, Value, shown
+from actorflow.sim.history.operation import Client, Operation, Status, Value, shorten_value
 
 
 class History(Sequence[Operation]):
@@ -65,8 +65,8 @@ class History(Sequence[Operation]):
     def __repr__(self) -> str:
         count = {status: sum(operation.status is status for operation in self) for status in Status}
         ends = ", ".join(f"{count[status]} {status.value}" for status in Status)
-        by = counted(len(self.clients()), "client")
-        return f"<History of {counted(len(self), 'operation')} ({ends}) by {by}>"
+        by = pluralise(len(self.clients()), "client")
+        return f"<History of {pluralise(len(self), 'operation')} ({ends}) by {by}>"
 
     def clients(self) -> tuple[Client, ...]:
         """Returns who asked, in order of their first invocation."""
@@ -138,12 +138,12 @@ def operations_of(given: object, what: str = "a checker judges a history") -> tu
     """
     hint = "pass recorder.history(), or what a reader of sim.history gave"
     if isinstance(given, str) or not isinstance(given, Iterable):
-        message = f"{what}, made of operations, got {shown(given)}"
+        message = f"{what}, made of operations, got {shorten_value(given)}"
         raise ConfigError(message, hint=hint)
     operations = tuple(given)
     for operation in operations:
         if not isinstance(operation, Operation):
-            message = f"{what}, made of operations, got {shown(operation)} in it"
+            message = f"{what}, made of operations, got {shorten_value(operation)} in it"
             raise ConfigError(message, hint=hint)
     return operations
 
@@ -156,6 +156,8 @@ def text_of(path: str | os.PathLike[str]) -> str:
         message = f"cannot read the history {os.fspath(path)}: {wrong.strerror or wrong}"
         raise HistoryError(message) from wrong
     except UnicodeDecodeError as wrong:
-        message = f"{path}: a history is UTF-8 text, got {shown(wrong.object[wrong.start : wrong.end])}"
+        message = (
+            f"{path}: a history is UTF-8 text, got {shorten_value(wrong.object[wrong.start : wrong.end])}"
+        )
         message = f"{message} at byte {wrong.start}"
         raise HistoryError(message) from wrong

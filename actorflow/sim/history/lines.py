@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from actorflow.errors import HistoryError
-from actorflow.sim.history.operation import Operation, Status, Value, shown
+from actorflow.sim.history.operation import Operation, Status, Value, shorten_value
 
 
 def encode(operation: Operation) -> str:
@@ -40,7 +40,7 @@ def decode(line: str) -> Operation:
         message = f"cannot be read as JSON: {wrong}"
         raise HistoryError(message) from wrong
     if not isinstance(said, dict):
-        message = f"an operation is a JSON object, got {shown(said)}"
+        message = f"an operation is a JSON object, got {shorten_value(said)}"
         raise HistoryError(message)
     unknown = sorted(said.keys() - _KINDS.keys())
     missing = [
@@ -55,7 +55,7 @@ def decode(line: str) -> Operation:
     for name, value in said.items():
         if not _fits(value, _KINDS[name]):
             wanted = " or ".join(kind.__name__.replace("NoneType", "null") for kind in _KINDS[name])
-            message = f"{name} must be {wanted}, got {shown(value)}"
+            message = f"{name} must be {wanted}, got {shorten_value(value)}"
             raise HistoryError(message)
     for name in ("args", "result", "key"):
         if name in said:
@@ -117,12 +117,14 @@ def _value(said: Any) -> Value:
             try:
                 return bytes.fromhex(text)
             except ValueError as wrong:
-                message = f"bytes must be in hexadecimal, got {shown(text)}"
+                message = f"bytes must be in hexadecimal, got {shorten_value(text)}"
                 raise HistoryError(message) from wrong
         case {"float": "nan" | "inf" | "-inf" as text} if len(said) == 1:
             return float(text)
         case _:
-            message = f'an object in a value is {{"bytes": hex}} or {{"float": "nan"}}, got {shown(said)}'
+            message = (
+                f'an object in a value is {{"bytes": hex}} or {{"float": "nan"}}, got {shorten_value(said)}'
+            )
             raise HistoryError(message)
 
 

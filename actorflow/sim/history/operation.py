@@ -67,9 +67,9 @@ class Operation:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "args", tuple(kept(arg) for arg in self.args))
-        object.__setattr__(self, "result", kept(self.result))
-        object.__setattr__(self, "key", kept(self.key))
+        object.__setattr__(self, "args", tuple(freeze_value(arg) for arg in self.args))
+        object.__setattr__(self, "result", freeze_value(self.result))
+        object.__setattr__(self, "key", freeze_value(self.key))
         if (self.returned is None) != (self.status is Status.INFO):
             message = f"{self} cannot return at {self.returned} with status {self.status.value!r}"
             raise HistoryError(message, hint="an operation is open (returned=None) exactly when it is info")
@@ -79,24 +79,24 @@ class Operation:
 
     def __str__(self) -> str:
         """Reads like the call: `read -> 3`, `write 4 -> ?`, `cas 1 2 -> False on 'x'`."""
-        return self.brief() if self.key is None else f"{self.brief()} on {shown(self.key)}"
+        return self.brief() if self.key is None else f"{self.brief()} on {shorten_value(self.key)}"
 
     def brief(self, limit: int = 40) -> str:
         """Returns what was asked and answered, without the key, each value in at most `limit` characters."""
-        said = " ".join([self.op, *(shown(arg, limit) for arg in self.args)])
+        said = " ".join([self.op, *(shorten_value(arg, limit) for arg in self.args)])
         if self.status is Status.FAIL:
             return f"{said} -> failed"
         if self.status is Status.INFO:
             return f"{said} -> ?"
         if self.result is None and self.args:
             return said  # it gives nothing back
-        return f"{said} -> {shown(self.result, limit)}"
+        return f"{said} -> {shorten_value(self.result, limit)}"
 
 
 _SCALARS = frozenset({type(None), bool, int, str, bytes})
 
 
-def kept(value: Any) -> Value:
+def freeze_value(value: Any) -> Value:
     """Returns the value as a history keeps it: immutable, hashable, and equal to itself.
 
     Raises:
@@ -108,16 +108,16 @@ def kept(value: Any) -> Value:
     if kind is float:
         return value if value == value else math.nan
     if kind is tuple or kind is list:
-        return tuple(kept(item) for item in value)
+        return tuple(freeze_value(item) for item in value)
     message = (
         "a history keeps None, bool, int, float, str, bytes and tuples of them,"
-        f" got {kind.__name__} {shown(value)}"
+        f" got {kind.__name__} {shorten_value(value)}"
     )
     hint = f"record a plain value: {kind.__name__}.item(), .tolist() or .tobytes(), or a name for it"
     raise HistoryError(message, hint=hint)
 
 
-def shown(value: object, limit: int = 40) -> str:
+def shorten_value(value: object, limit: int = 40) -> str:
     """Returns `repr(value)`, with its middle left out when it is longer than `limit`."""
     text = repr(value)
     if len(text) <= limit:

@@ -22,7 +22,7 @@ from actorflow.errors import HistoryError
 from actorflow.sim.history.edn import Keyword, Symbol, parse, parse_items, place
 from actorflow.sim.history.history import History, text_of
 from actorflow.sim.history.lines import decode
-from actorflow.sim.history.operation import Client, Value, shown
+from actorflow.sim.history.operation import Client, Value, shorten_value
 from actorflow.sim.history.recorder import Pending, Recorder
 
 Path = str | os.PathLike[str]
@@ -120,7 +120,7 @@ def _read(path: Path, reader: str) -> History:
     source = _Source(text_of(path), os.fspath(path))
     form = _FORMS[reader]
     try:
-        history = _paired(form.events(source), source)
+        history = _pair_events(form.events(source), source)
         if not history:
             raise _empty(source.name, reader)
     except HistoryError as wrong:
@@ -151,7 +151,7 @@ def _fitting(source: _Source, reader: str) -> str | None:
     return "History.read reads this file"
 
 
-def _paired(events: Iterable[_Event], source: _Source) -> History:
+def _pair_events(events: Iterable[_Event], source: _Source) -> History:
     """Returns the operations that the events are the two ends of."""
     clock = _FileClock()
     recorder = Recorder(clock)
@@ -195,7 +195,8 @@ def _jepsen_events(source: _Source) -> Iterable[_Event]:
             continue
         if found is None or not found[1].isdecimal() or found[3] not in _REGISTER:
             what = (
-                f"expected `INFO jepsen.util - process :type :read|:write|:cas value`, got {shown(line, 90)}"
+                "expected `INFO jepsen.util - process :type :read|:write|:cas value`, got "
+                f"{shorten_value(line, 90)}"
             )
             raise source.wrong(at, what)
         kind, op = found[2], found[3]
@@ -259,7 +260,7 @@ def _arguments(op: str, value: Any, at: int, source: _Source) -> tuple[Value, ..
         return (plain,)
     if not isinstance(plain, tuple) or (op == "cas" and len(plain) != 2):
         wanted = "the old and the new value" if op == "cas" else "reads and writes"
-        what = f"{op} needs a vector of {wanted}, got {shown(value)}"
+        what = f"{op} needs a vector of {wanted}, got {shorten_value(value)}"
         raise source.wrong(at, what)
     return plain
 
@@ -268,13 +269,13 @@ def _map(form: Any, needed: tuple[str, ...], at: int, source: _Source) -> dict[s
     """Returns an event as a map with `needed` in it and a type that is known."""
     names = " ".join(f":{name}" for name in needed)
     if not isinstance(form, dict) or any(name not in form for name in needed):
-        what = f"an event is a map with {names}, got {shown(form, 90)}"
+        what = f"an event is a map with {names}, got {shorten_value(form, 90)}"
         raise source.wrong(at, what)
     if form["type"] not in _KINDS:
-        what = f":type is :invoke, :ok, :fail or :info, got {shown(form['type'])}"
+        what = f":type is :invoke, :ok, :fail or :info, got {shorten_value(form['type'])}"
         raise source.wrong(at, what)
     if type(form["process"]) not in (int, Keyword):
-        what = f":process is a number, or a keyword for the nemesis, got {shown(form['process'])}"
+        what = f":process is a number, or a keyword for the nemesis, got {shorten_value(form['process'])}"
         raise source.wrong(at, what)
     return form
 
@@ -286,7 +287,7 @@ def _plain(value: Any, at: int, source: _Source) -> Value:
     if isinstance(value, tuple):
         return tuple(_plain(item, at, source) for item in value)
     if isinstance(value, (dict, frozenset)):
-        what = f"a history keeps no maps and sets as values, got {shown(value)}"
+        what = f"a history keeps no maps and sets as values, got {shorten_value(value)}"
         raise source.wrong(at, what)
     return value  # type: ignore[no-any-return]  # EDN has nothing else
 

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from actorflow.clock import Clock
 from actorflow.errors import (
     AskCycle,
     ConfigError,
@@ -23,11 +22,12 @@ from actorflow.errors import (
     OutOfRange,
     QueueClosed,
     UninitialisedError,
-    counted,
-    said,
+    describe,
+    pluralise,
 )
+from actorflow.runtime.clock import Clock
 from actorflow.sim.history.history import History
-from actorflow.sim.history.operation import Client, Operation, Status, Value, kept, shown
+from actorflow.sim.history.operation import Client, Operation, Status, Value, freeze_value, shorten_value
 
 R = TypeVar("R")
 
@@ -54,7 +54,7 @@ class Pending:
 
     def ok(self, result: object = None) -> None:
         """It took effect and gave `result`."""
-        self._recorder._end(self._at, Status.OK, result=kept(result))
+        self._recorder._end(self._at, Status.OK, result=freeze_value(result))
 
     def fail(self, reason: str | BaseException | None = None) -> None:
         """It did not happen and never will."""
@@ -86,7 +86,7 @@ class Recorder:
             ConfigError: What is given is no clock.
         """
         if not callable(getattr(clock, "now", None)):
-            message = f"a recorder takes a clock, with now(), got {shown(clock)}"
+            message = f"a recorder takes a clock, with now(), got {shorten_value(clock)}"
             raise ConfigError(message, hint="pass world.loop, or the clock of a host")
         self._clock = clock
         self._definite = definite
@@ -95,7 +95,7 @@ class Recorder:
         self._waiting: dict[tuple[Client, int], int] = {}
 
     def __repr__(self) -> str:
-        return f"<Recorder of {counted(len(self._operations), 'operation')}, {len(self._waiting)} open>"
+        return f"<Recorder of {pluralise(len(self._operations), 'operation')}, {len(self._waiting)} open>"
 
     def invoke(
         self, client: Client, op: str, *args: object, key: Value = None, incarnation: int = 0
@@ -116,7 +116,7 @@ class Recorder:
         operation = Operation(
             client,
             op,
-            tuple(kept(arg) for arg in args),
+            tuple(freeze_value(arg) for arg in args),
             status=Status.INFO,
             invoked=self._events,
             returned=None,
@@ -161,7 +161,7 @@ class Recorder:
             if inspect.iscoroutine(asked):
                 asked.close()
             name = getattr(asked, "__name__", "call")
-            message = f"record takes a function and its arguments, got {shown(asked)}"
+            message = f"record takes a function and its arguments, got {shorten_value(asked)}"
             hint = f"record({client!r}, {op!r}, {name}, ...): it is called after the invocation is noted"
             raise ConfigError(message, hint=hint)
         pending = self.invoke(client, op, *args, key=key, incarnation=incarnation)
@@ -189,7 +189,7 @@ class Recorder:
             message = f"{operation} of client {operation.client!r} has ended before"
             raise HistoryError(message, hint="call one of ok, fail and info, once")
         del self._waiting[who]
-        text = said(reason) if isinstance(reason, BaseException) else reason
+        text = describe(reason) if isinstance(reason, BaseException) else reason
         if status is Status.INFO:
             self._operations[at] = replace(operation, reason=text)
             return

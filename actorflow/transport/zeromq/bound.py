@@ -15,27 +15,27 @@ from typing import Protocol
 import zmq
 
 from actorflow.errors import WireError
-from actorflow.transport import routes
-from actorflow.transport.address import Address
-from actorflow.transport.datagrams import End, Form, unpack, unpack_hello
-from actorflow.transport.kinds import Buffer
-from actorflow.transport.routes import Route, Turn
-from actorflow.transport.security import Refusal
-from actorflow.transport.wire import Contact
+from actorflow.transport.codec.types import Buffer
+from actorflow.transport.rules import routes
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.datagrams import DatagramKind, SessionEnd, unpack, unpack_hello
+from actorflow.transport.rules.routes import Route, RouteDecision
+from actorflow.transport.rules.security import RefusalReason
+from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import parts
-from actorflow.transport.zeromq.entrance import Entrance
+from actorflow.transport.zeromq.bind import BoundAddresses
+from actorflow.transport.zeromq.counters import Counters
 from actorflow.transport.zeromq.keys import Keyring
-from actorflow.transport.zeromq.ledger import Ledger
 from actorflow.transport.zeromq.monitor import FAILURES, News
 from actorflow.transport.zeromq.options import Options, make
 from actorflow.transport.zeromq.pump import Pump
 
-_HELLO = int(Form.HELLO)
+_HELLO = int(DatagramKind.HELLO)
 _FORM_AT = 4  # of a head: see `datagrams`
 _REBIND_S = 0.02
 
 
-class Caller(Protocol):
+class PeerListener(Protocol):
     """Who listens for a name."""
 
     @property
@@ -77,17 +77,17 @@ class Bound:
         context: zmq.Context[zmq.Socket[bytes]],
         loop: AbstractEventLoop,
         bind: Sequence[str],
-        callers: Callable[[str], Caller | None],
+        callers: Callable[[str], PeerListener | None],
         *,
         keys: Keyring | None,
         options: Options,
-        ledger: Ledger,
+        ledger: Counters,
     ) -> None:
         self._loop = loop
-        self._ledger = ledger
+        self._counters = ledger
         self._callers = callers
         self._route_of: dict[str, Route] = {}
-        self._caller_at: dict[bytes, Caller] = {}  # by the id of the way to each
+        self._caller_at: dict[bytes, PeerListener] = {}  # by the id of the way to each
         self._fd_of: dict[bytes, int] = {}  # of connections that last
         self._id_at: dict[int, bytes] = {}
         self._alive: set[int] = set()
@@ -100,18 +100,18 @@ class Bound:
         # A process that dials again may be there before its old connection is known to be dead; without this
         # it would be connected and never heard. Nobody else knows the random part of its routing id.
         socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
-        self._entrance = Entrance(context, socket, bind, keys=keys, refused=ledger.refuse)
+        self._addresses_bound = BoundAddresses(context, socket, bind, keys=keys, refused=ledger.refuse)
         batch = options.batch
         self._pump = Pump(loop, socket, self._take, batch)
         self._beside = (
-            Pump(loop, self._entrance.gate.socket, self._asked, batch),
-            Pump(loop, self._entrance.monitor.socket, self._hear_news, batch),
+            Pump(loop, self._addresses_bound.zap_gate.socket, self._answer_zap, batch),
+            Pump(loop, self._addresses_bound.monitor.socket, self._hear_news, batch),
         )
 
     @property
     def addresses(self) -> tuple[Address, ...]:
         """What others dial."""
-        return self._entrance.addresses
+        return self._addresses_bound.addresses
 
     @property
     def connections(self) -> int:
@@ -153,15 +153,15 @@ class Bound:
         datagram, frame = parts.receive(self._socket)
         caller = self._caller_at.get(routing_id)
         if datagram is None:
-            self._probed(routing_id, frame)
+            self._after_probe(routing_id, frame)
         elif caller is not None and datagram[0][_FORM_AT : _FORM_AT + 1] != b"\0":
             caller.heard(datagram)
         else:
             self._consider(routing_id, datagram, frame)
 
-    def _probed(self, routing_id: bytes, frame: zmq.Frame) -> None:
+    def _after_probe(self, routing_id: bytes, frame: zmq.Frame) -> None:
         if len(frame) or frame.more:
-            self._refuse(Refusal.MALFORMED, frame)
+            self._refuse(RefusalReason.MALFORMED, frame)
         else:
             self._match(routing_id, frame)
 
@@ -170,13 +170,13 @@ class Bound:
         name = routes.name_of(routing_id)
         caller = None if name is None else self._callers(name)
         if name is None or caller is None:
-            self._refuse(Refusal.UNKNOWN_NAME, frame)
+            self._refuse(RefusalReason.UNKNOWN_NAME, frame)
             return
         if caller.dials:
-            self._refuse(Refusal.DIALLED, frame)
+            self._refuse(RefusalReason.DIALLED, frame)
             return
-        if not self._entrance.allows(_property(frame, "User-Id"), name):
-            self._refuse(Refusal.NOT_ITS_NAME, frame)
+        if not self._addresses_bound.allows(_property(frame, "User-Id"), name):
+            self._refuse(RefusalReason.NOT_ITS_NAME, frame)
             return
         try:
             said = unpack(datagram)
@@ -184,7 +184,7 @@ class Bound:
             if routing_id in self._caller_at:
                 caller.heard(datagram)  # its own link says what comes of it
             else:
-                self._refuse(Refusal.MALFORMED, frame)
+                self._refuse(RefusalReason.MALFORMED, frame)
             return
         self._match(routing_id, frame)
         now = self._route_of.get(name)
@@ -193,18 +193,18 @@ class Bound:
             caller.heard(datagram)
             return
         broken = now is not None and now.id not in self._fd_of
-        match routes.turn(now, broken, said.form, said.source):
-            case Turn.TAKE if said.form is Form.HELLO and not _is_hello(said.payload):
-                self._refuse(Refusal.MALFORMED, frame)
-            case Turn.TAKE:
+        match routes.decide_route(now, broken, said.form, said.source):
+            case RouteDecision.TAKE if said.form is DatagramKind.HELLO and not _is_hello(said.payload):
+                self._refuse(RefusalReason.MALFORMED, frame)
+            case RouteDecision.TAKE:
                 self._lead(name, caller, routing_id, said.source)
                 caller.heard(datagram)
-            case Turn.ANSWER:
+            case RouteDecision.ANSWER:
                 caller.heard_from(routing_id, datagram)
-            case Turn.DROP:
-                self._refuse(Refusal.STRANGER, frame)
+            case RouteDecision.DROP:
+                self._refuse(RefusalReason.STRANGER, frame)
 
-    def _lead(self, name: str, caller: Caller, routing_id: bytes, source: End) -> None:
+    def _lead(self, name: str, caller: PeerListener, routing_id: bytes, source: SessionEnd) -> None:
         before = self.contact(name)
         self.forget(name)
         self._route_of[name] = Route(routing_id, source)
@@ -212,15 +212,15 @@ class Bound:
         if self.contact(name) is not before:
             caller.contact_changed()
 
-    def _refuse(self, refusal: Refusal, frame: zmq.Frame) -> None:
-        self._ledger.refuse(refusal, _property(frame, "Peer-Address").partition(":")[0])
+    def _refuse(self, refusal: RefusalReason, frame: zmq.Frame) -> None:
+        self._counters.refuse(refusal, _property(frame, "Peer-Address").partition(":")[0])
 
     # -- connections -------------------------------------------------------------------------------
 
     def _match(self, routing_id: bytes, frame: zmq.Frame) -> None:
         """Finds out which connection is that of a routing id."""
-        for news, value in self._entrance.monitor.all():  # ORDER: what was before; see the module
-            self._heed(news, value)
+        for news, value in self._addresses_bound.monitor.all():  # ORDER: what was before; see the module
+            self._hear_one(news, value)
         fd = int(frame.get(zmq.SRCFD))
         if fd not in self._alive or self._id_at.get(fd) == routing_id:
             return
@@ -235,11 +235,11 @@ class Bound:
             caller.contact_changed()
 
     def _hear_news(self) -> None:
-        self._heed(*self._entrance.monitor.take())
+        self._hear_one(*self._addresses_bound.monitor.take())
 
-    def _heed(self, news: News, value: int) -> None:
+    def _hear_one(self, news: News, value: int) -> None:
         before, self._latest = self._latest, news
-        whose = self._entrance.heed(news, value)
+        whose = self._addresses_bound.hear_news(news, value)
         if news is News.ACCEPTED:
             self._alive.add(value)
         elif news is News.MET:
@@ -248,13 +248,13 @@ class Bound:
             known = value in self._id_at
             self._ended(value)
             if known:
-                self._ledger.lost += 1
+                self._counters.lost += 1
             elif before not in FAILURES:  # else it was counted by that
                 if self._unmatched:
                     self._unmatched -= 1  # it was met, and has said nothing
-                    self._ledger.lost += 1
+                    self._counters.lost += 1
                 else:
-                    self._entrance.failed(News.FAILED, whose)
+                    self._addresses_bound.failed(News.FAILED, whose)
         self._pump.poke()
         self._bind_again_soon()
 
@@ -269,18 +269,18 @@ class Bound:
 
     # -- the entrance ------------------------------------------------------------------------------
 
-    def _asked(self) -> None:
-        self._entrance.asked()
+    def _answer_zap(self) -> None:
+        self._addresses_bound.answer_zap()
         self._pump.poke()  # it may have unbound, which looks at the socket too
         self._bind_again_soon()
 
     def _bind_again_soon(self) -> None:
-        if self._entrance.waits and self._rebind is None:
+        if self._addresses_bound.waits and self._rebind is None:
             self._rebind = self._loop.call_later(_REBIND_S, self._bind_again)
 
     def _bind_again(self) -> None:
         self._rebind = None
-        self._entrance.bind_again()
+        self._addresses_bound.bind_again()
         self._pump.poke()
         self._bind_again_soon()
 
@@ -293,7 +293,7 @@ class Bound:
             self._rebind.cancel()
         for pump in (self._pump, *self._beside):
             pump.close()
-        self._entrance.close(linger_s)
+        self._addresses_bound.close(linger_s)
 
 
 def _is_hello(payload: Buffer) -> bool:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 import zmq
 
 from actorflow.errors import ConfigError
-from actorflow.transport import routes
-from actorflow.transport.address import Address
-from actorflow.transport.kinds import Buffer
-from actorflow.transport.security import Refusal, attempts
-from actorflow.transport.wire import Contact
-from actorflow.transport.zeromq import doors, parts
+from actorflow.transport.codec.types import Buffer
+from actorflow.transport.rules import routes
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.security import RefusalReason, attempts
+from actorflow.transport.rules.wire import Contact
+from actorflow.transport.zeromq import authentication, parts
+from actorflow.transport.zeromq.counters import Counters
 from actorflow.transport.zeromq.keys import Keyring
-from actorflow.transport.zeromq.ledger import Ledger
 from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
 from actorflow.transport.zeromq.options import Options, make
 from actorflow.transport.zeromq.pump import Pump
@@ -59,11 +59,11 @@ class Dialled:
         *,
         keys: Keyring | None,
         options: Options,
-        ledger: Ledger,
+        ledger: Counters,
         receive: Callable[[list[Buffer]], None],
         changed: Callable[[], None],
     ) -> None:
-        doors.check_dialled(address, None if keys is None else keys.ring)
+        authentication.check_dialled(address, None if keys is None else keys.ring)
         self.address = address
         self.contact = Contact.UNKNOWN
         self._context = context
@@ -71,7 +71,7 @@ class Dialled:
         self._name = name
         self._keys = keys
         self._options = options
-        self._ledger = ledger
+        self._counters = ledger
         self._receive = receive
         self._changed = changed
         self._failures = 0
@@ -96,7 +96,7 @@ class Dialled:
         self._news = Pump(self._loop, self._monitor.socket, self._hear_news, batch)
         self._pump = Pump(self._loop, socket, self._take, batch)
         try:
-            doors.connect(socket, self.address, expected, pair)
+            authentication.connect(socket, self.address, expected, pair)
         except ConfigError:
             self.close(0.0)
             raise
@@ -111,7 +111,7 @@ class Dialled:
     def _take(self) -> None:
         datagram, _ = parts.receive(self._socket)
         if datagram is None:
-            self._ledger.refuse(Refusal.MALFORMED, self.address.at)
+            self._counters.refuse(RefusalReason.MALFORMED, self.address.at)
         else:
             self._receive(datagram)
 
@@ -128,7 +128,7 @@ class Dialled:
             self._now(Contact.BROKEN)
         elif news in FAILURES:
             if news is News.FAILED_AUTH:
-                self._ledger.refuse(Refusal.REFUSED_THERE, self.address.at)
+                self._counters.refuse(RefusalReason.REFUSED_THERE, self.address.at)
             self._failures += 1
             if self._failures == max(self._n_tries, _TOLD_AFTER):
                 log.warning("'%s' meets nobody: %s; `actorflow keys` makes them", self._name, self.refusal)

@@ -8,15 +8,15 @@ from threading import Thread
 
 import zmq
 
-from actorflow.affinity import Affinity
 from actorflow.errors import ConfigError
-from actorflow.transport.address import Address
-from actorflow.transport.kinds import Buffer
-from actorflow.transport.wire import Contact, Wire
+from actorflow.runtime.affinity import Affinity
+from actorflow.transport.codec.types import Buffer
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.wire import Contact, Wire
 from actorflow.transport.zeromq.bound import Bound
+from actorflow.transport.zeromq.counters import Counters, EndpointStats
 from actorflow.transport.zeromq.dialled import Dialled
 from actorflow.transport.zeromq.keys import Keyring
-from actorflow.transport.zeromq.ledger import EndpointStats, Ledger
 from actorflow.transport.zeromq.options import OPTIONS, Options
 
 MAX_NAME_BYTES = 200
@@ -59,15 +59,15 @@ class Endpoint:
         self._affinity = Affinity(f"the endpoint of '{name}'", loop)
         self._keys = keys
         self._options = options
-        self._ledger = Ledger(name)
-        self._peers: dict[str, _Peer] = {}
+        self._counters = Counters(name)
+        self._peers: dict[str, _PeerWire] = {}
         self._closed = False
         self._greet: Callable[[str], None] | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._context.setsockopt(zmq.BLOCKY, 0)
         try:
             self._bound = Bound(
-                self._context, loop, bind, self._caller, keys=keys, options=options, ledger=self._ledger
+                self._context, loop, bind, self._caller, keys=keys, options=options, ledger=self._counters
             )
         except ConfigError:
             self._context.term()
@@ -108,7 +108,7 @@ class Endpoint:
         self._affinity.check()
         self._greet = stranger
 
-    def _caller(self, name: str) -> _Peer | None:
+    def _caller(self, name: str) -> _PeerWire | None:
         if name not in self._peers and self._greet is not None:
             self._greet(name)
         return self._peers.get(name)
@@ -132,7 +132,7 @@ class Endpoint:
             address,
             keys=self._keys,
             options=self._options,
-            ledger=self._ledger,
+            ledger=self._counters,
             receive=found.heard,
             changed=found.contact_changed,
         )
@@ -162,7 +162,7 @@ class Endpoint:
 
     def stats(self) -> EndpointStats:
         """Returns the account of this endpoint."""
-        return self._ledger.stats(self._bound.connections)
+        return self._counters.stats(self._bound.connections)
 
     def close(self, linger_s: float = 0.2) -> None:
         """Ends all connections and frees everything; closing twice is harmless.
@@ -183,9 +183,9 @@ class Endpoint:
         ending.start()
         ending.join(linger_s)
 
-    def _peer(self, name: str) -> _Peer:
+    def _peer(self, name: str) -> _PeerWire:
         if name not in self._peers:
-            self._peers[name] = _Peer(name, self._bound, self._ledger)
+            self._peers[name] = _PeerWire(name, self._bound, self._counters)
         return self._peers[name]
 
     def __repr__(self) -> str:
@@ -193,24 +193,24 @@ class Endpoint:
         return f"<Endpoint '{self.name}' at {at or 'no address'}, {len(self._peers)} peers, {self.stats()}>"
 
 
-class _Peer:
+class _PeerWire:
     """The wire to a process: by the connection that was dialled, else by the one that dialled us."""
 
-    __slots__ = ("_answered", "_bound", "_ledger", "changed", "dialled", "dials", "name", "receive")
+    __slots__ = ("_answered", "_bound", "_counters", "changed", "dialled", "dials", "name", "receive")
 
-    def __init__(self, name: str, bound: Bound, ledger: Ledger) -> None:
+    def __init__(self, name: str, bound: Bound, ledger: Counters) -> None:
         self.name = name
         self.dialled: Dialled | None = None
         self.dials = False
         self.receive: Receive | None = None
         self.changed: Callable[[], None] | None = None
         self._bound = bound
-        self._ledger = ledger
+        self._counters = ledger
         self._answered: bytes | None = None  # the connection that all that is said now goes to
 
     def send(self, parts: Sequence[Buffer]) -> None:
         """Sends a datagram; see `Wire.send`."""
-        ledger = self._ledger
+        ledger = self._counters
         try:
             if self._answered is not None:
                 size = self._bound.send(self._answered, parts)
@@ -239,9 +239,9 @@ class _Peer:
     def heard(self, datagram: list[Buffer]) -> None:
         """Takes a datagram of the process."""
         if self.receive is None:
-            self._ledger.dropped += 1
+            self._counters.dropped += 1
             return
-        ledger = self._ledger
+        ledger = self._counters
         ledger.datagrams_in += 1
         ledger.bytes_in += sum(map(len, datagram))
         self.receive(datagram)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import zmq
 
-from actorflow.disk import is_full
 from actorflow.errors import ActorflowError, ConfigError, DiskFull
-from actorflow.transport.security import Pair, Ring, parse
+from actorflow.runtime.disk import is_full
+from actorflow.transport.rules.security import KeyPair, KeyRing, parse
 
 log = logging.getLogger("actorflow.transport")
 
@@ -28,7 +28,7 @@ class Keyring:
         path: The file, or None.
     """
 
-    def __init__(self, ring: Ring, path: Path | None = None, seen: tuple[int, ...] = ()) -> None:
+    def __init__(self, ring: KeyRing, path: Path | None = None, seen: tuple[int, ...] = ()) -> None:
         self.path = path
         self._ring = ring
         self._seen = seen  # what the file was when it was read last
@@ -37,7 +37,7 @@ class Keyring:
     @classmethod
     def new(cls) -> Keyring:
         """Returns a ring with one fresh pair."""
-        return cls(Ring((_pair(),)))
+        return cls(KeyRing((_pair(),)))
 
     @classmethod
     def load(cls, path: str | Path) -> Keyring:
@@ -68,11 +68,11 @@ class Keyring:
         return cls(parse(text, f"descriptor {descriptor}"))
 
     @property
-    def ring(self) -> Ring:
+    def ring(self) -> KeyRing:
         """The keys now: those of the file, as long as that can be read; else the last ones."""
         if self.path is not None:
             with contextlib.suppress(OSError):
-                seen = _looks(os.stat(self.path))
+                seen = _status(os.stat(self.path))
                 if seen != self._seen:
                     self._reread(self.path, seen)
         return self._ring
@@ -89,7 +89,7 @@ class Keyring:
             self._seen, self._told = found, ()
             log.info("keys were read again from %s: %d let in", path, len(self._ring.pairs))
 
-    def handed_down(self) -> int:
+    def hand_down(self) -> int:
         """Returns a descriptor for `of` in child processes: name it in `pass_fds`, and close it here."""
         descriptor = os.memfd_create("actorflow-keys", os.MFD_CLOEXEC)
         os.write(descriptor, self.ring.text().encode())
@@ -106,25 +106,25 @@ class Keyring:
 
     def rotate(self) -> None:
         """Puts a fresh pair first, which is shown from now on; those that were there are still let in."""
-        self._change(self.ring.rotated(_pair()))
+        self._change(self.ring.rotate(_pair()))
 
     def drop(self) -> None:
         """Lets only the current pair in from now on."""
-        self._change(self.ring.dropped())
+        self._change(self.ring.drop_old())
 
-    def _change(self, ring: Ring) -> None:
+    def _change(self, ring: KeyRing) -> None:
         if self.path is not None:
             _write(self.path, ring.text(), fresh=False)
-            self._seen = _looks(os.stat(self.path))
+            self._seen = _status(os.stat(self.path))
         self._ring = ring
 
     def __repr__(self) -> str:
         return f"<Keyring of {len(self._ring.pairs)} from {self.path or 'no file'}>"
 
 
-def _pair() -> Pair:
+def _pair() -> KeyPair:
     public, secret = zmq.curve_keypair()
-    return Pair(public.decode(), secret.decode())
+    return KeyPair(public.decode(), secret.decode())
 
 
 def _write(path: Path, text: str, *, fresh: bool) -> None:
@@ -188,7 +188,7 @@ def _read(path: Path) -> tuple[str, tuple[int, ...]]:
             mode = f"mode {stat.S_IMODE(found.st_mode):04o}, user {found.st_uid}"
             message = f"a file of keys is ours, and nobody else can read it, got {path} with {mode}"
             raise ConfigError(message, hint=f"chmod 600 {path}; if others have read it, make new keys")
-        return _all(descriptor).decode("ascii", errors="replace"), _looks(found)
+        return _all(descriptor).decode("ascii", errors="replace"), _status(found)
     finally:
         os.close(descriptor)
 
@@ -204,5 +204,5 @@ def _all(descriptor: int) -> bytes:
     return found
 
 
-def _looks(found: os.stat_result) -> tuple[int, ...]:
+def _status(found: os.stat_result) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode

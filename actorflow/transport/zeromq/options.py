@@ -8,7 +8,7 @@ from math import inf
 import zmq
 
 from actorflow.errors import ConfigError
-from actorflow.transport.chunks import CHUNK_BYTES
+from actorflow.transport.rules.chunks import CHUNK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

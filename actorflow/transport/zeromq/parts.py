@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import zmq
 
-from actorflow.transport.datagrams import HEAD_BYTES
-from actorflow.transport.kinds import Buffer
+from actorflow.transport.codec.types import Buffer
+from actorflow.transport.rules.datagrams import HEAD_BYTES
 
 APART = 128 << 10
 """Bytes of payload from which it is a part of its own. Over ipc, µs a datagram, joined and apart: 64 KiB 41

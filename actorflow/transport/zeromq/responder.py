@@ -9,15 +9,15 @@ from threading import Thread
 
 import zmq
 
-from actorflow.clock import SystemClock
-from actorflow.errors import ConfigError, NoAnswer, NobodyThere, PeerRefused, RequestFailed, cut, said
-from actorflow.transport.address import Address
-from actorflow.transport.failures import WHAT
-from actorflow.transport.security import Pair, attempts
-from actorflow.transport.zeromq import doors
-from actorflow.transport.zeromq.entrance import Entrance
+from actorflow.errors import ConfigError, NoAnswer, NobodyThere, PeerRefused, RequestFailed, describe, shorten
+from actorflow.runtime.clock import SystemClock
+from actorflow.transport.codec.failures import WHAT
+from actorflow.transport.rules.address import Address
+from actorflow.transport.rules.security import KeyPair, attempts
+from actorflow.transport.zeromq import authentication
+from actorflow.transport.zeromq.bind import BoundAddresses
+from actorflow.transport.zeromq.counters import Counters, EndpointStats
 from actorflow.transport.zeromq.keys import Keyring
-from actorflow.transport.zeromq.ledger import EndpointStats, Ledger
 from actorflow.transport.zeromq.monitor import Monitor, News
 from actorflow.transport.zeromq.options import OPTIONS, Options, make
 
@@ -53,13 +53,13 @@ class Responder:
         options: Options = OPTIONS,
     ) -> None:
         self._answer = answer
-        self._ledger = Ledger(name)
+        self._counters = Counters(name)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._context.setsockopt(zmq.BLOCKY, 0)
         self._socket = make(self._context, zmq.ROUTER, options)
         try:
-            self._entrance = Entrance(
-                self._context, self._socket, bind, keys=keys, refused=self._ledger.refuse
+            self._addresses_bound = BoundAddresses(
+                self._context, self._socket, bind, keys=keys, refused=self._counters.refuse
             )
         except ConfigError:
             self._context.term()
@@ -77,11 +77,11 @@ class Responder:
     @property
     def addresses(self) -> tuple[Address, ...]:
         """Where it can be asked."""
-        return self._entrance.addresses
+        return self._addresses_bound.addresses
 
     def stats(self) -> EndpointStats:
         """Returns its account."""
-        return self._ledger.stats(0)
+        return self._counters.stats(0)
 
     def close(self, linger_s: float = 0.2) -> None:
         """Ends it; closing twice is harmless. An answer that is being made ends by itself, unheard.
@@ -98,11 +98,11 @@ class Responder:
 
     def _run(self) -> None:
         """ORDER: the sockets are this thread's alone from its start to its end."""
-        entrance, poller = self._entrance, zmq.Poller()
+        entrance, poller = self._addresses_bound, zmq.Poller()
         turns: dict[zmq.Socket[bytes], Callable[[], object]] = {
             self._socket: self._take,
-            entrance.gate.socket: entrance.asked,
-            entrance.monitor.socket: lambda: entrance.heed(*entrance.monitor.take()),
+            entrance.zap_gate.socket: entrance.answer_zap,
+            entrance.monitor.socket: lambda: entrance.hear_news(*entrance.monitor.take()),
         }
         for socket in (*turns, self._told_to_end):
             poller.register(socket, zmq.POLLIN)
@@ -114,7 +114,7 @@ class Responder:
                 try:
                     turns[socket]()
                 except zmq.ZMQError:  # as when the asker has gone
-                    self._ledger.dropped += 1
+                    self._counters.dropped += 1
             if entrance.waits:
                 entrance.bind_again()
         entrance.close(self._linger_s)
@@ -124,18 +124,18 @@ class Responder:
     def _take(self) -> None:
         who, *question = self._socket.recv_multipart(zmq.NOBLOCK)
         if len(question) != 2 or len(question[0]) != _ID_BYTES:
-            self._ledger.dropped += 1
+            self._counters.dropped += 1
             return
-        self._ledger.datagrams_in += 1
-        self._ledger.bytes_in += len(question[1])
+        self._counters.datagrams_in += 1
+        self._counters.bytes_in += len(question[1])
         try:
             kind, answer = _DONE, self._answer(question[1])
         except Exception as error:
             log.warning("a question could not be answered", exc_info=error)
-            kind, answer = _FAILED, cut(said(error), WHAT).encode(errors="replace")
+            kind, answer = _FAILED, shorten(describe(error), WHAT).encode(errors="replace")
         self._socket.send_multipart([who, question[0], kind, answer], zmq.NOBLOCK)
-        self._ledger.datagrams_out += 1
-        self._ledger.bytes_out += len(answer)
+        self._counters.datagrams_out += 1
+        self._counters.bytes_out += len(answer)
 
 
 def request(address: Address, payload: bytes, timeout_s: float = 2.0, keys: Keyring | None = None) -> bytes:
@@ -155,8 +155,8 @@ def request(address: Address, payload: bytes, timeout_s: float = 2.0, keys: Keyr
         RequestFailed: it answered with an error.
     """
     ring = None if keys is None else keys.ring
-    doors.check_dialled(address, ring)
-    tries: tuple[tuple[str | None, Pair | None], ...] = ((None, None),)
+    authentication.check_dialled(address, ring)
+    tries: tuple[tuple[str | None, KeyPair | None], ...] = ((None, None),)
     if address.key is not None and ring is not None:
         tries = attempts(ring, address.key)
     clock = SystemClock()
@@ -177,7 +177,7 @@ def _ask(
     context: zmq.Context[zmq.Socket[bytes]],
     address: Address,
     expected: str | None,
-    pair: Pair | None,
+    pair: KeyPair | None,
     payload: bytes,
     left_s: Callable[[], float],
 ) -> bytes | None:
@@ -189,13 +189,13 @@ def _ask(
     poller.register(socket, zmq.POLLIN)
     number = os.urandom(_ID_BYTES)
     try:
-        doors.connect(socket, address, expected, pair)
+        authentication.connect(socket, address, expected, pair)
         while (wait_s := left_s()) > 0:
             ready = dict(poller.poll(max(1, int(wait_s * 1000))))
             if socket in ready:
                 got = socket.recv_multipart()
                 if len(got) == 3 and got[0] == number:
-                    return _answered(address, *got[1:])
+                    return _answer(address, *got[1:])
             if monitor.socket not in ready:
                 continue
             match monitor.take()[0]:
@@ -215,7 +215,7 @@ def _ask(
         socket.close(0)
 
 
-def _answered(address: Address, kind: bytes, answer: bytes) -> bytes:
+def _answer(address: Address, kind: bytes, answer: bytes) -> bytes:
     if kind == _DONE:
         return answer
     message = f"a question to {address.at} could not be answered there: {answer.decode(errors='replace')}"

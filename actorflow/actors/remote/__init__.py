@@ -1,0 +1,1 @@
+"""Refs to actors of other processes, and what is open between two processes."""

@@ -1,0 +1,1 @@
+"""The ready ring decides which actor has its turn, and for how long."""

@@ -1,0 +1,1 @@
+"""What commands print: tables, live bars, drawings of graphs."""

@@ -1,0 +1,65 @@
+"""Sees to it that a worker takes part in a run, in every life of its process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.ref import Ref
+from actorflow.cluster.process.messages import UNREACHED, Enlist
+from actorflow.coord.rules.messages import RunEnded
+from actorflow.coord.rules.terms import of_run
+from actorflow.errors import ActorflowError
+from actorflow.runtime.messages import Terminated
+
+
+@dataclass(frozen=True, slots=True)
+class _Retry:
+    """Recruiter → itself: time to ask."""
+
+
+class WorkerSupervisor(Actor):
+    """Asks the steward of one process for a worker, now and whenever that worker is gone.
+
+    **Receives** Terminated of the worker.
+    **Sends** Enlist to the steward (asked); End to the coordinator, when it cannot take part.
+    **Promise** while its process lives and can be reached it has a worker for the run, at most
+        `again_s` late.
+
+    Args:
+        steward: Of the process.
+        worker: Where the worker will be.
+        coordinator: Of the run.
+        order: What the steward is told.
+        again_s: How long to wait before it asks again.
+        answer_s: How long the steward may take.
+    """
+
+    def __init__(
+        self, steward: Ref, worker: Ref, coordinator: Ref, order: Enlist, again_s: float, answer_s: float
+    ) -> None:
+        self._agent = steward
+        self._worker = worker
+        self._coordinator = coordinator
+        self._order = order
+        self._again_s = again_s
+        self._answer_s = answer_s
+
+    def on_start(self) -> None:
+        """Asks for the first time."""
+        self.ref.signal(_Retry())
+
+    async def receive(self, message: Any) -> None:
+        """Asks, now or later."""
+        if isinstance(message, Terminated):
+            self.after(self._again_s, _Retry())
+            return
+        try:
+            await self._agent.ask(self._order, self._answer_s)
+        except UNREACHED:
+            self.after(self._again_s, _Retry())
+        except ActorflowError as error:  # it cannot take part, and nor could another
+            self._coordinator.signal(RunEnded(of_run(self._order.run), error))
+        else:
+            self._worker.watch(self.ref)

@@ -1,0 +1,1 @@
+"""The actors that obey the rules of coordination."""

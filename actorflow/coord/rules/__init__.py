@@ -1,0 +1,1 @@
+"""The rules of coordinator, shards and workers, without actors, loops or clocks."""

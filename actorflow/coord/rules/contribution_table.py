@@ -1,0 +1,210 @@
+"""The contributions of a run, from permit to receipt: out, complete, in the making, used or dropped.
+
+INVARIANT: a rank has at most one contribution that is out or complete, and one in the making before that.
+INVARIANT: every permit ends in one receipt, but for those of workers that are gone and those out at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from actorflow.coord.rules.commit import Chosen
+from actorflow.coord.rules.membership import Membership
+from actorflow.coord.rules.messages import Computed, ContributionOutcome, Permit, Updated
+from actorflow.coord.rules.permits import Lease, Permits
+from actorflow.coord.rules.policy import Arrived, Out, Round, View
+
+LATE = "late: the update of its version is made"
+EXPIRED = "expired: nobody worked on it"
+NO_BATCH = "there is no such batch"
+MISSED = "missed: its worker came too late"
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteContribution:
+    """A contribution that every shard keeps."""
+
+    lease: Lease
+    arrived: Arrived
+    scalars: tuple[float, ...]
+    bases: tuple[int, ...]
+
+    @property
+    def base(self) -> int:
+        """The version it was computed from."""
+        return self.arrived.base
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds since its permit."""
+        return self.arrived.at - self.lease.since
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a contribution, and whom to tell."""
+
+    rank: int
+    outcome: ContributionOutcome
+
+
+def after_update(view: View) -> View:
+    """Returns what a policy will see when what is in the making has become an update, and nothing else is."""
+    clock = {rank: count + (rank in view.making) for rank, count in view.clock.items()}
+    return replace(view, version=view.version + 1, clock=clock, making=frozenset())
+
+
+class ContributionTable:
+    """What is computed, by whom, and what becomes of it.
+
+    Attributes:
+        complete: By rank, in order of arrival.
+        staged: By rank, those in the update that is being made.
+        resting: Ranks that have just missed: they start again after an update, or at the next beat, so that
+            nobody spins who is refused again and again.
+        clock: Contributions accepted, by rank.
+        dropped: Numbers of contributions that were not used since the last update, and why.
+        dropped_by: Whose these were, by rank.
+    """
+
+    def __init__(self, members: Membership, permits: Permits, seats: int) -> None:
+        self.permits = permits
+        self.complete: dict[int, CompleteContribution] = {}
+        self.staged: dict[int, CompleteContribution] = {}
+        self.resting: set[int] = set()
+        self.clock: dict[int, int] = {}
+        self.dropped: list[tuple[int, str]] = []
+        self.dropped_by: list[int] = []
+        self._members = members
+        self._out: dict[int, Out] = {}  # as policies see the permits
+        self._seats = seats
+
+    def view(self, version: int, now: float) -> View:
+        """Returns what a policy decides from; what is in it is kept, so that it costs little."""
+        return View(
+            version=version,
+            now=now,
+            seats=self._seats,
+            alive=self._members.alive,
+            clock=dict(self.clock),
+            out=dict(self._out),
+            complete=tuple(entry.arrived for entry in self.complete.values()),
+            making=frozenset(self.staged),
+            resting=frozenset(self.resting),
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is out, complete or in the making."""
+        return not (self.permits.out or self.complete or self.staged)
+
+    def assign(self, rank: int) -> None:
+        """Sets the clock of a rank that has just joined to the least of the others alive."""
+        self.resting.discard(rank)
+        others = [self.clock[r] for r in self._members.alive if r != rank]
+        self.clock[rank] = min(others) if others else self.clock.get(rank, 0)
+
+    def heartbeat(self) -> None:
+        """Lets those start again who have missed."""
+        self.resting.clear()
+
+    def grant(self, rank: int, version: int, now: float) -> Permit | None:
+        """Returns a permit for a rank; None when there is no batch for it."""
+        lease = self.permits.grant(rank, self._members.members[rank].incarnation, version, now)
+        if lease is None:
+            return None
+        self._out[rank] = Out(lease.number, version, now)
+        step = self.permits.batches.ordinal(lease.batch)
+        return Permit(self.permits.term, lease.number, rank, version, lease.batch, step)
+
+    def known(self, rank: int, number: int) -> bool:
+        """Whether the contribution is complete or in the making."""
+        entries = (self.complete.get(rank), self.staged.get(rank))
+        return any(entry is not None and entry.lease.number == number for entry in entries)
+
+    def mark_complete(self, message: Computed, now: float) -> None:
+        """Takes what is out as complete."""
+        rank = message.rank
+        del self._out[rank]
+        arrived = Arrived(rank, message.number, message.base, now)
+        self.complete[rank] = CompleteContribution(
+            self.permits.close(rank), arrived, message.scalars, message.bases
+        )
+
+    def close(self, rank: int) -> Lease:
+        """Ends what is out; what becomes of it is at the caller's."""
+        del self._out[rank]
+        return self.permits.close(rank)
+
+    def revoke(self, rank: int, version: int, why: str) -> Receipt:
+        """Ends what is out, unused; its batch may be computed again."""
+        return self.drop(self.close(rank), version, why)
+
+    def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
+        """Ends what is out since there is no such batch, and learns the size of the epoch: none is lost."""
+        del self._out[rank]
+        return self._drop_unused(self.permits.void(rank, epoch, size), version, NO_BATCH)
+
+    def refuse(self, rank: int, version: int, why: str) -> Receipt:
+        """Ends what is complete, unused."""
+        return self.drop(self.complete.pop(rank).lease, version, why)
+
+    def drop(self, lease: Lease, version: int, why: str) -> Receipt:
+        """Takes what was computed under a lease as not used, and returns the receipt."""
+        self.dropped.append((lease.number, why))
+        self.dropped_by.append(lease.rank)
+        return self._drop_unused(lease, version, why)
+
+    def _drop_unused(self, lease: Lease, version: int, why: str) -> Receipt:
+        self.permits.batches.take_back(lease.batch)
+        return Receipt(
+            lease.rank, ContributionOutcome(lease.number, accepted=False, version=version, reason=why)
+        )
+
+    def take_dropped(self) -> tuple[tuple[tuple[int, str], ...], tuple[int, ...]]:
+        """Returns what was dropped since the last update, and whose it was; begins new lists."""
+        taken = tuple(self.dropped), tuple(self.dropped_by)
+        self.dropped, self.dropped_by = [], []
+        return taken
+
+    def make(self, ranks: Sequence[int]) -> Chosen:
+        """Returns the contributions of the next update, which these ranks' complete ones make."""
+        self.staged = {rank: self.complete.pop(rank) for rank in sorted(ranks)}
+        return tuple((rank, entry.lease.number) for rank, entry in self.staged.items())
+
+    def late(self, version: int) -> list[Receipt]:
+        """Ends all that is not of `version`, unused."""
+        stale = sorted(r for r, entry in self.complete.items() if entry.base < version)
+        out = sorted(r for r, lease in self.permits.out.items() if lease.version < version)
+        complete = [self.refuse(rank, version, LATE) for rank in stale]
+        return complete + [self.revoke(rank, version, LATE) for rank in out]
+
+    def commit(self, version: int) -> tuple[Mapping[int, CompleteContribution], list[Receipt], Round]:
+        """Takes what is in the making as the update that made `version`."""
+        made, self.staged = self.staged, {}
+        self.resting.clear()
+        took = sorted(entry.duration_s for entry in (*made.values(), *self.complete.values()))
+        for rank in made:
+            self.clock[rank] += 1
+        outcomes = [
+            Receipt(r, ContributionOutcome(e.lease.number, accepted=True, version=version))
+            for r, e in made.items()
+        ]
+        return made, outcomes, Round(version, tuple(took), len(self._members.alive))
+
+    def record(self, version: int, made: Mapping[int, CompleteContribution]) -> Updated:
+        """Returns the record of an update, and begins a new list of what is dropped."""
+        (dropped, dropped_by), entries = self.take_dropped(), made.values()
+        columns = zip(*(entry.scalars for entry in entries), strict=True)
+        return Updated(
+            version=version,
+            chosen=tuple((r, e.lease.number, e.lease.batch, e.base) for r, e in made.items()),
+            dropped=dropped,
+            scalars=tuple(sum(column) / len(made) for column in columns),
+            alive=len(self._members.alive),
+            staleness=tuple(max(0, version - 1 - entry.base) for entry in entries),  # 0: shards ran ahead
+            bases=tuple(entry.bases for entry in entries),
+            steps=tuple(self.permits.batches.ordinal(entry.lease.batch) for entry in entries),
+            dropped_by=dropped_by,
+        )

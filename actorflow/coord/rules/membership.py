@@ -1,0 +1,148 @@
+"""Who takes part: ranks, lives and beats. A rule without a clock: it is told what time it is.
+
+A rank is a seat, kept for the run; a life counts how often its process has joined. The processes that a run
+was given have the ranks of their order, whoever joins first; others get the next.
+
+INVARIANT: of each rank at most the newest life is alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class MemberState(Enum):
+    """Where a rank is: not yet here, alive, gone without a word, or gone in good order."""
+
+    AWAITED = "awaited"
+    ALIVE = "alive"
+    DEAD = "dead"
+    LEFT = "left"
+
+
+@dataclass(slots=True)
+class Member:
+    """One rank as the coordinator knows it.
+
+    Attributes:
+        process: Who sits there.
+        incarnation: How often it has joined.
+        last_heard_s: When it was heard last, while it is alive.
+        number: The permit it says it works on; 0 when it is idle.
+        waits: For which input it says that it waits, under that permit; empty when it does not.
+        why: Why it was given up the latest time.
+    """
+
+    process: str
+    incarnation: int = 0
+    state: MemberState = MemberState.AWAITED
+    last_heard_s: float = 0.0
+    number: int = 0
+    why: str = ""
+    waits: str = ""
+
+
+class Pulse(Enum):
+    """What a beat is worth: alive; from somebody given up, who must be told; from a life that is over."""
+
+    ALIVE = "alive"
+    FENCED = "fenced"
+    OLD = "old"
+
+
+class Membership:
+    """Ranks by process, and which are alive.
+
+    Args:
+        processes: Those that are expected.
+        heartbeat_s: How often the living beat.
+        missed: Beats in a row that may be missed.
+    """
+
+    def __init__(self, processes: Sequence[str], *, heartbeat_s: float, missed: int) -> None:
+        self.members = [Member(process) for process in processes]
+        self.limit_s = heartbeat_s * missed
+        self._alive: tuple[int, ...] | None = None  # until somebody comes or goes
+        self._ranks = {process: rank for rank, process in enumerate(processes)}
+
+    @property
+    def alive(self) -> tuple[int, ...]:
+        """Ranks of the living, ascending."""
+        if self._alive is None:
+            self._alive = tuple(r for r, m in enumerate(self.members) if m.state is MemberState.ALIVE)
+        return self._alive
+
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """Ranks that were never here."""
+        return tuple(r for r, member in enumerate(self.members) if member.state is MemberState.AWAITED)
+
+    def rank(self, process: str) -> int | None:
+        """Returns the seat of `process`; None when it has none."""
+        return self._ranks.get(process)
+
+    def is_alive(self, rank: int, incarnation: int) -> bool:
+        """Whether that life of that rank is alive."""
+        known = 0 <= rank < len(self.members)
+        return (
+            known
+            and self.members[rank].incarnation == incarnation
+            and self.members[rank].state is MemberState.ALIVE
+        )
+
+    def join(self, process: str, now: float) -> tuple[int, int]:
+        """Returns rank and life of `process` from now on; what it was before is over."""
+        rank = self._ranks.setdefault(process, len(self.members))
+        if rank == len(self.members):
+            self.members.append(Member(process))
+        member = self.members[rank]
+        member.incarnation += 1
+        if member.state is MemberState.ALIVE:
+            member.why = "it has begun anew"
+        self._alive = None
+        member.state, member.last_heard_s, member.number, member.waits = MemberState.ALIVE, now, 0, ""
+        return rank, member.incarnation
+
+    def heartbeat(self, rank: int, incarnation: int, number: int, now: float, waits: str = "") -> Pulse:
+        """Hears that a life of a rank is alive, by its own word."""
+        if not 0 <= rank < len(self.members) or incarnation < self.members[rank].incarnation:
+            return Pulse.OLD
+        member = self.members[rank]
+        if incarnation > member.incarnation:  # an earlier coordinator seated it
+            return Pulse.FENCED
+        if member.state is not MemberState.ALIVE:
+            return Pulse.OLD if member.state is MemberState.LEFT else Pulse.FENCED
+        member.last_heard_s, member.number, member.waits = now, number, waits
+        return Pulse.ALIVE
+
+    def leave(self, rank: int, incarnation: int) -> bool:
+        """Hears that a life of a rank goes in good order; returns whether it was alive."""
+        return self._end(rank, incarnation, MemberState.LEFT)
+
+    def die(self, rank: int, incarnation: int, why: str = "") -> bool:
+        """Gives a life of a rank up; returns whether it was alive."""
+        ended = self._end(rank, incarnation, MemberState.DEAD)
+        if ended:
+            self.members[rank].why = why
+        return ended
+
+    def _end(self, rank: int, incarnation: int, how: MemberState) -> bool:
+        if not self.is_alive(rank, incarnation):
+            return False
+        self.members[rank].state = how
+        self._alive = None
+        return True
+
+    def silent(self, now: float) -> tuple[int, ...]:
+        """Returns the living that have missed too many beats."""
+        return tuple(r for r in self.alive if now - self.members[r].last_heard_s > self.limit_s)
+
+    def excuse(self, now: float) -> None:
+        """Takes the living as heard now: nobody was listening."""
+        for rank in self.alive:
+            self.members[rank].last_heard_s = now
+
+    def __repr__(self) -> str:
+        return f"<Membership {', '.join(f'{m.process} {m.state.value}' for m in self.members)}>"

@@ -1,0 +1,259 @@
+"""The queue between two parts of a pipeline.
+
+An actor that obeys `dataflow.state.fifo_rule`, with ends and errors.
+
+One producer and one consumer. Elements go in as pairs (value, number); where an epoch ends, an `END`
+goes in among them.
+
+Producer: `PutElements`s, then `EpochEnded` at the end of an epoch, which is answered once the consumer has
+    said
+whether another epoch is wanted; or `FailEpoch`, after which it ends.
+Consumer: `TakeElements`s; after `END` it says `Onward`. With `SkipEpoch` it wants no more of this epoch, and
+    hears of
+no `END`: puts of that epoch are answered False until the producer has `EpochEnded` it.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from actorflow.actors.actor import Actor
+from actorflow.data.stages.stage import CallSite
+from actorflow.data.stages.stats import MemoryAccount, StageMeter
+from actorflow.data.values.chunk import epoch_of, ordinal_of, size_of
+from actorflow.dataflow.state.fifo_rule import FifoRule
+from actorflow.dataflow.state.queue_rule import QueueAnswer
+from actorflow.errors import InputError, InternalError, OutOfRange, StateError, Where
+
+
+class Mark(Enum):
+    """What is in the queue beside elements."""
+
+    END = "the end of an epoch"
+
+
+END = Mark.END
+
+
+class StreamLeft(StateError):
+    """The stream was left while somebody waited in it."""
+
+
+@dataclass(slots=True, eq=False)
+class PutElements:
+    """Producer → buffer: elements; answered True once all are in, False if this epoch is not wanted.
+
+    Attributes:
+        pairs: Of values and numbers.
+        reply: The answer.
+        refusal: What is answered once those are in that come before an element which is too large.
+    """
+
+    pairs: list[tuple[Any, int]]
+    reply: Future[bool]
+    refusal: InputError | None = None
+
+
+@dataclass(slots=True, eq=False)
+class EpochEnded:
+    """Producer → buffer: the epoch is over; answered with whether another one is wanted."""
+
+    reply: Future[bool]
+
+
+@dataclass(slots=True, eq=False)
+class TakeElements:
+    """Consumer → buffer: up to `most` pairs, at least one; or [END]; or the error at which it failed.
+
+    Attributes:
+        most: How many.
+        came: (pairs, error) -> None, called once, in the turn of the buffer: a future would take two turns
+            of the loop more. False hands the pairs back: whoever waited is gone.
+    """
+
+    most: int
+    came: Callable[[list[tuple[Any, int]], BaseException | None], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FailEpoch:
+    """Producer → buffer: no more will come, because of this."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Consumer → buffer: after `END`, whether another epoch is wanted."""
+
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkipEpoch:
+    """Consumer → buffer: no more of this epoch, and no answer to the take that is open."""
+
+    take: TakeElements | None
+
+
+class BufferActor(Actor):
+    """Owns what waits between two parts of a pipeline.
+
+    Receives: Put, Ended, Take, Fail, Onward, Skip.
+    Promise: every element goes out once, in order; an error comes after all that was put before it, and
+        again for whoever takes later. A put waits for room, so a slow consumer holds the producer up.
+    Fails: when it stops, whoever waits gets StreamLeft.
+
+    Args:
+        name: What errors call it.
+        capacity: How many elements fit.
+        meter: Of the stage before it.
+        ledger: Counts the bytes of what is inside, or waits to be.
+        max_bytes: How many bytes fit; an element that alone has more is refused.
+        place: Of the stage that has the limit, for that error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        capacity: int,
+        meter: StageMeter,
+        ledger: MemoryAccount,
+        max_bytes: int | None = None,
+        place: CallSite | None = None,
+    ) -> None:
+        self.fifo = FifoRule(name, capacity, max_bytes, size=_size)
+        self._call_site = place
+        self._meter = meter
+        self._ledger = ledger
+        self._error: BaseException | None = None
+        self._skipping = False
+        self._ended: Future[bool] | None = None
+        self._onward: bool | None = None
+
+    def receive(self, message: Any) -> None:
+        """Obeys the rule and passes on its answers."""
+        match message:
+            case PutElements():
+                self._put(message)
+            case TakeElements():
+                waiting = max(1, min(message.most, len(self.fifo)))
+                self._answer(self.fifo.dequeue(message, waiting))
+            case EpochEnded(reply):
+                self._end(reply)
+            case Onward(again):
+                self._onward = again
+                self._decide()
+            case SkipEpoch(take):
+                self._skip(take)
+            case FailEpoch(error):
+                self._error = error
+                self._answer(self.fifo.close(None))
+            case _:
+                what = f"a buffer takes no {type(message).__name__}"
+                raise InternalError(what)
+        self._show()
+
+    def on_stop(self, reason: BaseException | None) -> None:
+        """Fails whoever waits: nobody will put in or take out any more."""
+        left = StreamLeft(
+            "the stream was left while this waited for an element", hint="end the tasks that use it first"
+        )
+        self._error = self._error or left
+        self._answer(self.fifo.close(None, cancel_pending=True) if not self.fifo.closed else ())
+        _reply(self._ended, None, left)
+        self._ledger.hold(self, 0)
+
+    # -- the rule, obeyed --------------------------------------------------------------------------
+
+    def _put(self, put: PutElements) -> None:
+        if self._skipping:
+            _reply(put.reply, False)
+            return
+        pairs = put.pairs
+        limit = self.fifo.max_bytes
+        if limit is not None and self._call_site is not None:
+            pairs, put.refusal = fitting(pairs, limit, self._call_site)
+        self._answer(self.fifo.enqueue(put, pairs))
+
+    def _end(self, reply: Future[bool]) -> None:
+        self._ended = reply
+        if self._skipping:
+            self._skipping = False
+        else:
+            self._answer(self.fifo.enqueue(None, [(END, 0)]))
+        self._decide()
+
+    def _decide(self) -> None:
+        if self._ended is not None and self._onward is not None:
+            reply, self._ended = self._ended, None
+            again, self._onward = self._onward, None
+            _reply(reply, again)
+
+    def _skip(self, take: TakeElements | None) -> None:
+        fifo = self.fifo
+        if take is not None:
+            self._answer(fifo.cancel(take))
+        waiting = [attempt.who for attempt in fifo.enqueues]
+        for who in waiting:
+            self._answer(fifo.cancel(who))
+        self._answer(fifo.clear())
+        self._skipping = self._ended is None
+        for who in waiting:
+            if type(who) is PutElements:
+                _reply(who.reply, False)
+
+    def _answer(self, answers: Sequence[QueueAnswer]) -> None:
+        for answer in answers:
+            who = answer.who
+            if type(who) is PutElements:
+                _reply(who.reply, True, answer.error or who.refusal)
+            elif type(who) is TakeElements:
+                error: BaseException | None = answer.error
+                if isinstance(error, OutOfRange):
+                    error = self._error
+                self._take(who, answer, error)
+
+    def _take(self, take: TakeElements, answer: QueueAnswer, error: BaseException | None) -> None:
+        pairs = answer.elements
+        if not take.came(pairs, error):
+            self._answer(self.fifo.put_back(answer.entries))
+
+    def _show(self) -> None:
+        fifo = self.fifo
+        self._meter.fill = len(fifo)
+        self._meter.fill_bytes = fifo.bytes
+        waiting = sum(sum(put.sizes) for put in fifo.enqueues if put.sizes)
+        self._ledger.hold(self, fifo.bytes + waiting)
+
+
+def fitting(
+    pairs: list[tuple[Any, int]], max_bytes: int, place: CallSite
+) -> tuple[list[tuple[Any, int]], InputError | None]:
+    """Returns the pairs before the first that alone has more than `max_bytes`, and the error of that one."""
+    for i, pair in enumerate(pairs):
+        size = _size(pair)
+        if size > max_bytes:
+            at = f"element {ordinal_of(pair[1])} of epoch {epoch_of(pair[1])}"
+            message = f"{place.label} may hold {max_bytes} bytes, got {size} bytes in {at} alone"
+            hint = f"max_bytes={size} or more, or smaller elements"
+            return pairs[:i], InputError(message, where=Where(defined_at=place.line), hint=hint)
+    return pairs, None
+
+
+def _size(pair: tuple[Any, int]) -> int:
+    return 0 if pair[0] is END else size_of(pair[0])
+
+
+def _reply(reply: Future[bool] | None, value: Any, error: BaseException | None = None) -> None:
+    if reply is None or reply.done():
+        return
+    if error is None:
+        reply.set_result(value)
+    else:
+        reply.set_exception(error)
+        reply.exception()  # whoever waited may be gone

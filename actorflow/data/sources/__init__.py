@@ -1,0 +1,1 @@
+"""Where elements come from: arrays, files, functions, queues, and sources of sources."""

@@ -1,0 +1,1 @@
+"""The stages of a pipeline, as small state machines over chunks."""

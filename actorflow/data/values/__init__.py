@@ -1,0 +1,1 @@
+"""The elements of pipelines: chunks, collated batches, padding, and chance per element."""

@@ -1,0 +1,1 @@
+"""Functions of the user applied by threads, or by processes of their own."""

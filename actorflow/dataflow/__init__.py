@@ -1,0 +1,1 @@
+"""Graphs run as actors: nodes, the actors of state, optimizers, and parts in other processes."""

@@ -1,0 +1,67 @@
+"""How the nodes of an atomic block ask: each says for which block of which step it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from actorflow.actors.ref import Ref
+from actorflow.dataflow.engine.calls import body_of
+from actorflow.dataflow.engine.iteration_state import IterationState
+from actorflow.dataflow.engine.node import NodeActor
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.state.locks import LockOwner
+from actorflow.dataflow.state.register import Source
+from actorflow.dataflow.state.variable import Inside, Publish, TakeLock
+from actorflow.plan.program import PlanNode
+from actorflow.values import arrays
+
+BodyInside = Callable[[Step, Sequence[Any]], Any]
+"""The step and the node's inputs -> the message to the variable."""
+
+
+def body_inside(plan: PlanNode, source: Source, sequence: Iterator[int]) -> BodyInside:
+    """Returns how the inputs of a node of a block become a message; see `calls.body_of`.
+
+    Writes of blocks overtake those of the same session that stand in line, so they have a source of
+    their own, whose numbers grow in the order in which they are applied.
+    """
+    block: str = plan.attrs["block"]
+
+    def owner(step: Step) -> LockOwner:
+        if step.owners is None:
+            step.owners = {}
+        if block not in step.owners:
+            step.owners[block] = LockOwner(source, next(sequence), block, step.id)
+        return step.owners[block]
+
+    if plan.op == "lock_variable":
+        return lambda step, args: TakeLock(owner(step))
+    body = body_of(plan, Source(f"{source}/atomic"), sequence)
+    return lambda step, args: Inside(owner(step), body(args))
+
+
+def release(
+    node: NodeActor, refs: Sequence[Ref], locks: Sequence[NodeActor]
+) -> Callable[[IterationState, Sequence[Any]], None]:
+    """Returns how a block ends: all its variables are told at once, and nothing comes between.
+
+    Args:
+        node: The end.
+        refs: The variables.
+        locks: The nodes that have locked them: from now on an abort of the step gives nothing back.
+    """
+    block: str = node.plan.attrs["block"]
+    ended = arrays.truth(True)
+
+    def run(live: IterationState, args: Sequence[Any]) -> None:
+        step = live.step
+        publish = Publish(step.owners[block])
+        for ref in refs:
+            ref.signal(publish)
+        step.used((*locks, *node.uses), live)
+        if node.spends:
+            step.spend(node.spends)
+        node.emit(live, ended)
+
+    return run

@@ -1,0 +1,55 @@
+"""How a value leaves a step for another process: at once, and nobody changes it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from actorflow.dataflow.engine.iteration_state import IterationState
+from actorflow.dataflow.engine.node import NodeActor
+from actorflow.dataflow.engine.step import Step
+from actorflow.runtime.messages import DEAD
+from actorflow.values import arrays
+
+_FIRED = arrays.truth(True)
+"""What goes along a control edge to another process."""
+
+
+class TokenSender(Protocol):
+    """What brings tokens to other processes."""
+
+    def send(self, step: Step, key: int, value: Any, destination: str, turns: tuple[int, ...]) -> None:
+        """Sends the token of a step that has the number `key` in the cut; never waits.
+
+        Args:
+            step: Whose.
+            key: Which transfer of the cut it is.
+            value: An array that nobody changes any more, or DEAD.
+            destination: The process.
+            turns: In which turn of each loop around it, the outermost first.
+        """
+        ...
+
+
+def send_later(node: NodeActor, exchange: TokenSender) -> Callable[[IterationState], None]:
+    """Returns how a value leaves: at once, and the step is done with it; a control edge sends a truth.
+
+    What leaves within a loop is done with when the loop has ended: see `node`.
+    """
+    slot, n_in, i = node.slot, node.n_in, node.i
+    key, to = node.plan.attrs["key"], node.plan.attrs["destination"]
+
+    def fire(live: IterationState) -> None:
+        step = live.step
+        value = live.slots[slot] if n_in else _FIRED
+        live.slots[slot : slot + n_in] = [None] * n_in
+        if live.controls_dead is not None and i in live.controls_dead:
+            value = DEAD
+        if live.frame is None:
+            exchange.send(step, key, value, to, ())
+            step.sent()
+        else:
+            exchange.send(step, key, value, to, live.turns)
+            node.finish(live, ())
+
+    return fire

@@ -1,0 +1,1 @@
+"""The optimizer actor and its rules: proposals, commit groups and optimizer state."""

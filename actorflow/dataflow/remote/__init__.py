@@ -1,0 +1,1 @@
+"""The runner of a process runs parts of steps for sessions anywhere."""

@@ -1,0 +1,1 @@
+"""Actors that run code of the user for nodes."""

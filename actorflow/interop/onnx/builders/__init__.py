@@ -1,0 +1,1 @@
+"""The builders of ONNX's ops, one module a family."""

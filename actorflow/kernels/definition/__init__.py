@@ -1,0 +1,1 @@
+"""What every kernel is defined with: the registry, precision, blocks and CuPy's differences."""

@@ -1,0 +1,1 @@
+"""Ops that make, shape, join, choose and reorder the elements of tensors."""

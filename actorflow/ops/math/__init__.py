@@ -1,0 +1,1 @@
+"""Ops that compute with numbers: elementwise functions, reductions, scans and random numbers."""

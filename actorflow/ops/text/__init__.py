@@ -1,0 +1,1 @@
+"""Ops on bytes: strings, encodings and the records of input files."""

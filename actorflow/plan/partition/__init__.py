@@ -1,0 +1,1 @@
+"""Partitioning cuts a program into one a process."""

@@ -1,0 +1,1 @@
+"""Rewrites that make a program cheaper and keep its bits."""

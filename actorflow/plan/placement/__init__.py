@@ -1,0 +1,1 @@
+"""Placement chooses a device for every node."""

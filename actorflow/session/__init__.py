@@ -1,0 +1,1 @@
+"""A session runs steps of a graph, in one process or over many."""

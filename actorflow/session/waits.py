@@ -1,0 +1,177 @@
+"""What the steps of a session wait for: who could still fill a queue, and whether any of them may go on.
+
+The rules are `dataflow.state.progress_check` and `admission_watch`; here is what they are told. A step, and a
+first value, for which code of a step waits is to them a resource that it fills itself. So a step that would
+put something into a queue, but runs a step that waits there, is not one that can.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from actorflow.dataflow.engine.resources import InitialConstant
+from actorflow.dataflow.engine.step import Step
+from actorflow.dataflow.state.progress_check import NEVER, RunningStep
+from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector, Waits
+from actorflow.dataflow.user.nested_steps import Code, node_of, step_here, steps_below
+from actorflow.errors import QueueStarved, Where
+from actorflow.session.admission import check_depth
+from actorflow.session.plan_cache import InstalledPlan
+
+_SHOWN = 4
+"""How many steps an error names."""
+
+
+class StepWaits:
+    """Looks at the steps of a session.
+
+    Args:
+        live: Those that run.
+        first: Those that compute first values, and which.
+        waiting: Those that wait for admission, with what they are fed.
+
+    Attributes:
+        feeding: What feeds queues beside them, and which.
+    """
+
+    def __init__(
+        self,
+        live: Mapping[Step, InstalledPlan],
+        first: Mapping[Step, tuple[InstalledPlan, InitialConstant]],
+        waiting: Mapping[Step, tuple[InstalledPlan, Sequence[Any]]],
+    ) -> None:
+        self.feeding: dict[Code, Sequence[str]] = {}
+        self._live = live
+        self._first = first
+        self._waiting = waiting
+        self._unready: dict[object, RunningStep] = {}
+
+    def open(self, producers: Producers, max_steps: int) -> None:
+        """Gets to know who counts those that fill something, and what errors tell of."""
+        self._producers = producers
+        self._max_steps = max_steps
+
+    def running(self) -> list[tuple[Step, InstalledPlan]]:
+        """Returns the steps that run, with their plans."""
+        return [*self._live.items(), *((step, plan) for step, (plan, _) in self._first.items())]
+
+    @contextmanager
+    def unready(self, fills: Sequence[str], firsts: Sequence[InitialConstant]) -> Iterator[None]:
+        """Has what waits for first values, and would fill resources then, be known while inside."""
+        now, key = self._producers.now(), object()
+        parked = None if any(first.shared for first in firsts) else {first.name: now for first in firsts}
+        self._unready[key] = RunningStep(fills, parked)
+        try:
+            with self._producers.counting(fills):
+                yield
+        finally:
+            del self._unready[key]
+
+    # -- who could fill a resource -----------------------------------------------------------------
+
+    def look(self, waits: Waits) -> tuple[list[RunningStep], Counter[str]]:
+        """Returns what `dataflow.state.progress_check` wants to know.
+
+        The steps that run, and those that wait to.
+        """
+        now, named = self._producers.now(), self._name_of
+        known: Iterable[tuple[Step, InstalledPlan, str]] = (
+            *((step, plan, step.name) for step, plan in self._live.items()),
+            *((step, plan, first.name) for step, (plan, first) in self._first.items()),
+        )
+        seen = [
+            RunningStep((*plan.fills, name), step.waiting_since(waits, now, named), step.holds)
+            for step, plan, name in known
+        ]
+        seen += self._unready.values()
+        seen += [RunningStep(fills, self._below(code)) for code, fills in self.feeding.items()]
+        queued = Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
+        queued.update(step.name for step in self._waiting)
+        return seen, queued
+
+    def _name_of(self, node: Any) -> str | None:
+        """Returns the name of what code of a step may wait for, where it is known for what that waits."""
+        mine = (
+            (type(node) is InitialConstant and not node.shared) or node in self._live or node in self._waiting
+        )
+        return str(node.name) if mine else None
+
+    def _below(self, code: Code) -> dict[str, float] | None:
+        """Returns the steps for which code of no step waits, as `Step.waiting_since` does."""
+        below = steps_below(code, lambda node: self._name_of(node) is not None)
+        return {str(node.name): NEVER for node in below} if below else None
+
+    # -- whether any of them may go on -------------------------------------------------------------
+
+    def waiting_steps(self, ended: tuple[int, ...]) -> tuple[Any, ...] | None:
+        """Returns what the steps wait for where each waits at queues and the like; None where one may go on.
+
+        Args:
+            ended: How many have ended so far.
+        """
+        found: list[Any] = [ended]
+        for step, _ in self.running():
+            if step.state is None or step.running or not step.calls:
+                return None
+            for reply, ref in step.calls.items():
+                if not self._stands_at(ref, reply):
+                    return None
+                found.append((step.id, step.turns, id(reply)))
+        return tuple(found)
+
+    def _stands_at(self, ref: Any, reply: Any) -> bool:
+        """Tells whether a call can only go on when another step does."""
+        node = node_of(ref, reply)
+        if node is not None:
+            return bool(steps_below(node, lambda each: self._name_of(each) is not None))
+        hunger: StarvationDetector | None = getattr(ref.behaviour, "hunger", None)
+        if hunger is None:
+            return False
+        name = hunger.resource
+        fed = any(name in fills and not self._below(code) for code, fills in self.feeding.items())
+        return reply not in hunger.since or not (fed or self._producers.verdict(name).declared)
+
+    def refuse(self, for_s: float) -> None:
+        """Fails the step that has waited longest for admission, since none that runs can go on."""
+        step = next(iter(self._waiting))
+        stuck = [
+            f"{each.name} waits for {'; '.join(plan.partition.waits(each)[:2])}"
+            for each, plan in self._live.items()
+        ]
+        more = f" and {len(stuck) - _SHOWN} more" if len(stuck) > _SHOWN else ""
+        message = (
+            f"{step.name} waits for admission, and for {round(for_s, 1):g} s none of those that run "
+            f"could go on: {', '.join(stuck[:_SHOWN])}{more}; max_steps is {self._max_steps}"
+        )
+        hint = "give the session a larger max_steps, or run fewer steps that wait at once"
+        step.abort(QueueStarved(message, where=Where(step=step.id), hint=hint))
+
+
+def step_around(live: Container[Step]) -> Step | None:
+    """Returns the step whose code runs here; None where it runs for none.
+
+    Args:
+        live: The steps of the session that run.
+
+    Raises:
+        AskCycle: steps of the session would be nested too deep.
+    """
+    parent = step_here()
+    ring, step = [], parent
+    while step is not None:
+        if step in live:
+            ring.append(step)
+        step = step.parent
+    check_depth([step.id for step in ring])
+    return parent if isinstance(parent, Step) else None
+
+
+def runner_of(step: Step, live: Container[Step]) -> Step | None:
+    """Returns the nearest of the steps `live` whose code runs this one."""
+    runner = step.parent
+    while runner is not None and runner not in live:
+        runner = runner.parent
+    return runner

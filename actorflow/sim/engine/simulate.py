@@ -1,0 +1,310 @@
+"""One program, run in virtual time under one schedule.
+
+A run is a function of (program, seed, schedule). The program is a function that makes its main
+coroutine, since a schedule may need a first run to learn the points of the program, and a failing
+run is repeated to find the few deviations that it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from actorflow.errors import Deadlock, Livelock, SimulationError, describe
+from actorflow.runtime.clock import Entropy
+from actorflow.runtime.environment import ENVIRONMENT
+from actorflow.sim.checks import check_number, check_whole
+from actorflow.sim.engine import outcomes, patched_environment
+from actorflow.sim.engine.choice import Asked, Choices, Scheduler
+from actorflow.sim.engine.event_loop import SimLoop
+from actorflow.sim.engine.faults import NO_FAULTS, FaultInjector, Faults
+from actorflow.sim.engine.plan import Plan, Planned
+from actorflow.sim.engine.schedulers import FIFO, Ranks, Schedule
+from actorflow.sim.engine.simulated_environment import SimulatedEnvironment
+from actorflow.sim.engine.strands import STRAND
+from actorflow.sim.engine.tasks import SimTask
+from actorflow.sim.engine.turn_order import Order
+
+Main = Callable[[], Coroutine[Any, Any, Any]]
+"""Makes the main coroutine of a program."""
+
+NO_FAULT = Plan()
+_CLEAN_UP_STEPS = 100_000
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CAUSES = 8  # of an error, that an account tells
+
+
+_ELSEWHERE = (
+    "call it from a plain function; in a notebook: await asyncio.to_thread(sim.run, main), "
+    "and of a law: await asyncio.to_thread(law)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a run may take.
+
+    Attributes:
+        max_steps: Callbacks and turns of actors, whether time passes or not; one more is a livelock.
+        max_seconds: Virtual time.
+    """
+
+    max_steps: int = 200_000
+    max_seconds: float = 86_400.0
+
+    def __post_init__(self) -> None:
+        check_whole("max_steps", self.max_steps, 1)
+        check_number("max_seconds", self.max_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did.
+
+    Attributes:
+        result: What the main coroutine returned; None when it raised.
+        error: What it raised; what is no Exception is here only from `pytest.fail`.
+        plan: The deviations that were taken: run again under this plan, the program does the same.
+        survey: The points that were asked.
+        unused: Deviations of the plan that was given whose place was not reached.
+        steps: Callbacks and turns of actors.
+        seconds: Virtual time.
+        trace: What happened, if it was kept: (time, lane, what).
+    """
+
+    result: Any
+    error: BaseException | None
+    plan: Plan
+    survey: tuple[Asked, ...]
+    unused: tuple[Any, ...]
+    steps: int
+    seconds: float
+    trace: tuple[tuple[float, str, str], ...] | None
+
+    @property
+    def account(self) -> tuple[str, ...]:
+        """All that happened, a line for each thing; equal for equal runs, in every process.
+
+        Results and errors are told by their `repr`: let a program return plain values, since that of
+        an object may show its address, and that of a long array leaves values out.
+        """
+        steps = [f"{when!r} s  {lane}  {what}" for when, lane, what in self.trace or ()]
+        asked = sorted(f"asked {point.label!r} {point.count} times" for point in self.survey)
+        return (
+            *steps,
+            f"{self.steps} steps, {self.seconds!r} s",
+            *(f"took {deviation}" for deviation in sorted(self.plan.deviations)),
+            *asked,
+            f"result {self.result!r}",
+            *_causes(self.error),
+        )
+
+    @property
+    def digest(self) -> str:
+        """A short hash of `account`."""
+        return digest(self.account)
+
+
+def digest(account: Iterable[str]) -> str:
+    """Returns a short hash of an account."""
+    return blake2b("\n".join(account).encode(), digest_size=8).hexdigest()
+
+
+def attempt(
+    main: Main,
+    schedule: Schedule = FIFO,
+    faults: Faults = NO_FAULTS,
+    *,
+    seed: int = 0,
+    limits: Limits | None = None,
+    trace: bool = False,
+) -> Outcome:
+    """Runs the program and returns what it did, also when it failed.
+
+    Args:
+        main: Makes the program's main coroutine; called once for every run.
+        schedule: How to choose.
+        faults: Harms laid over that.
+        seed: Of all chance in the run.
+        limits: How long it may take.
+        trace: Whether to keep what happened.
+
+    Raises:
+        FaultNeverFired: a harm was requested that has no place in this program.
+        BaseException: what is no failure of the program ends the run and comes through, such as
+            Ctrl-C, and what hypothesis stops or discards an example with.
+    """
+    if asyncio._get_running_loop() is not None:
+        message = "a simulated run makes its own event loop, and was begun inside a running one"
+        raise SimulationError(message, hint=_ELSEWHERE)
+    limits = limits or Limits()
+    survey: tuple[Asked, ...] = ()
+    if schedule.needs_survey or faults.faults:
+        first = _once(main, FIFO.scheduler(), NO_FAULT, seed, limits, trace=trace)
+        if first.error is not None:
+            return first
+        survey = first.survey
+    return _once(main, schedule.scheduler(survey), faults.plan(survey), seed, limits, trace=trace)
+
+
+def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limits, *, trace: bool) -> Outcome:
+    harmed = FaultInjector(chooser, faults)
+    choices = Choices(harmed if faults else chooser)
+    order = Order(choices, chooser if isinstance(chooser, Ranks) else None)
+    loop = SimLoop(order, max_steps=limits.max_steps, max_seconds=limits.max_seconds)
+    if trace:
+        loop.trace = []
+    result: Any = None
+    error: BaseException | None = None
+    with (
+        _without_tracer(),
+        _unraisable(loop),
+        patched_environment.patch_environment(now=loop.time, seed=seed) as outside,
+    ):
+        loop.tidy = outside.tidy
+        try:
+            result = copy_context().run(_drive, loop, main, seed)
+        except BaseException as raised:  # noqa: BLE001  the outcome, or raised below
+            error = outcomes.unwrap(raised)
+            if isinstance(error, asyncio.CancelledError):
+                error = SimulationError(
+                    "the program ended with CancelledError, which nobody outside it asked for"
+                )
+                error.__cause__ = raised
+        order.end()
+        kept = None if loop.trace is None else tuple(loop.trace)
+        steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
+        found = choices.survey()
+        unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
+        late = _clean_up(loop)
+        outside.tidy()
+    if late is not None and (error is None or outcomes.is_failure(error)):
+        error = late
+    if loop.complaints:
+        unheard = _unobserved(loop.complaints)
+        if error is None:
+            error = unheard
+        else:
+            error.add_note(f"besides, {unheard.what}")
+    error = outcomes.of_hypothesis(error) or error
+    if error is not None and not outcomes.is_failure(error):
+        raise error
+    return Outcome(result, error, Plan.of(taken), found, unused, steps, seconds, kept)
+
+
+@contextmanager
+def _unraisable(loop: SimLoop) -> Iterator[None]:
+    """Hears errors that Python itself cannot raise, such as those of `__del__`."""
+    usual = sys.unraisablehook
+
+    def hear(told: Any) -> None:
+        what = told.err_msg or "Exception ignored in"
+        name = getattr(told.object, "__qualname__", type(told.object).__name__)
+        loop.complaints.append({"message": f"{what} {name}", "exception": told.exc_value})
+
+    sys.unraisablehook = hear
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
+
+
+@contextmanager
+def _without_tracer() -> Iterator[None]:
+    """Takes hypothesis' line tracer off for the run: up to Python 3.11 it makes one 7 times as long.
+
+    It explains a failure by the lines that failing examples share; those of a run are the simulator's.
+    """
+    tracer = sys.gettrace()
+    of = getattr(tracer, "__module__", None) or type(getattr(tracer, "__self__", None)).__module__
+    if not of.startswith("hypothesis"):
+        yield
+        return
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+
+
+def _drive(loop: SimLoop, main: Main, seed: int) -> Any:
+    STRAND.set(loop.main_lane)
+    ENVIRONMENT.set(SimulatedEnvironment(loop, entropy=Entropy(seed)))
+    return loop.run_until_complete(main())
+
+
+def _clean_up(loop: SimLoop) -> BaseException | None:
+    """Ends all that is left, first come, first served and without harm; no trace of it is kept.
+
+    Returns:
+        What is no failure of the program and came meanwhile, such as Ctrl-C.
+    """
+    loop.begin_clean_up(_CLEAN_UP_STEPS)
+    late: BaseException | None = None
+    try:
+        for phase in (_end_others, _end_actors, _end_generators):  # the others close their systems
+            try:
+                phase(loop)
+            except (Deadlock, Livelock) as error:
+                message = "what was left could not be ended"
+                loop.call_exception_handler({"message": message, "exception": error})
+            except BaseException as error:  # noqa: BLE001  the rest is ended all the same
+                late = late or outcomes.unwrap(error)
+    finally:
+        loop.bury()
+        loop.close()
+    return late
+
+
+def _end_others(loop: SimLoop) -> None:
+    actors = {task for system in loop.systems for task in system.tasks}
+    _end(loop, [task for task in loop.living() if task not in actors])
+
+
+def _end_actors(loop: SimLoop) -> None:
+    _end(loop, loop.living())
+
+
+def _end_generators(loop: SimLoop) -> None:
+    loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def _end(loop: SimLoop, tasks: list[SimTask]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            message = f"'{task.get_name()}' was cancelled at the end of the run and raised"
+            loop.call_exception_handler({"message": message, "exception": error})
+
+
+def _causes(error: BaseException | None) -> Iterator[str]:
+    """Tells an error, what it says, and what it came from."""
+    seen = 0
+    while error is not None and seen < _CAUSES:
+        yield f"error {error!r}: {error}"
+        error = error.__cause__ or error.__context__
+        seen += 1
+
+
+def _unobserved(complaints: list[dict[str, Any]]) -> SimulationError:
+    """Returns the error of a run that ended well while errors reached nobody."""
+    first = complaints[0]
+    cause = first.get("exception")
+    message = _ADDRESS.sub("", first["message"])  # which no other run has
+    were = "error was" if len(complaints) == 1 else "errors were"
+    what = f"{len(complaints)} {were} heard by nobody; the first: {message}"
+    if cause is not None:
+        what += f": {describe(cause)}"
+    error = SimulationError(what, hint="await the task, or handle the error where it is raised")
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,171 @@
+"""Whose turn it is: first come, first served, unless a lane stands aside.
+
+A lane that comes up may be told to **stand aside for k turns**: others that are ready go first,
+and it goes as soon as k turns have passed and it comes up, or when nobody else can go. It is not
+asked a second time before it went, so no lane stands aside for ever. Time never passes for that,
+so no deadline runs out because of it. One such entry moves a lane past whole conversations
+of others, where "run another one once" would need an entry for each of their turns.
+
+A schedule by priorities (PCT) picks among all that are ready. It is told in the same words: a lane
+that was passed over stood aside for as many turns as it took until it was picked. So every run, by
+whatever schedule, has a plan that repeats it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, MutableSequence
+from typing import TypeVar
+
+from actorflow.sim.engine.choice import Choices, Deviation
+from actorflow.sim.engine.schedulers import Ranks
+from actorflow.sim.engine.strands import Strand
+
+T = TypeVar("T")
+
+PATIENCE = 512
+"""So many turns at most go by rank past a lane that is first in line: asyncio is fair, and a program
+may wait in a loop for what another lane does."""
+
+
+class Order:
+    """The turns of one run.
+
+    Attributes:
+        turn: How many turns were given.
+        held: Who stands aside, and until which turn.
+    """
+
+    __slots__ = ("_passed", "choices", "held", "ranks", "turn")
+
+    def __init__(self, choices: Choices, ranks: Ranks | None = None) -> None:
+        self.choices = choices
+        self.ranks = ranks
+        self.turn = 0
+        self.held: dict[Strand, int] = {}
+        self._passed: dict[Strand, tuple[int, int]] = {}  # with ranks: (count, turn) at which it was passed
+
+    def end(self) -> None:
+        """Accounts for the lanes that were passed over and had not gone when the run ended."""
+        for lane in list(self._passed):
+            self._end_pass(lane)
+
+    def stop(self) -> None:
+        """First come, first served from now on: what follows is no part of the run."""
+        self.end()
+        self.choices.stop()
+        self.ranks = None
+        self.held.clear()
+
+    def take(self, queue: deque[T], lane_of: Callable[[T], Strand], *, others: bool) -> T | None:
+        """Removes and returns the item whose turn it is.
+
+        Args:
+            queue: What is ready, in order of arrival; not empty.
+            lane_of: Gives the lane of an item.
+            others: Whether something outside `queue` is ready too.
+
+        Returns:
+            None when all in the queue stand aside for those others.
+        """
+        if len(queue) == 1 and not others:  # nobody to go first
+            item = queue.pop()
+            if self.held or self._passed:
+                self.release(lane_of(item))
+            self.turn += 1
+            return item
+        if self.ranks is None and not self.held:  # _next, for the usual case: -0.5 us a step
+            lane = lane_of(queue[0])
+            aside = self.choices.choose(lane.point)
+            if not aside:
+                self.turn += 1
+                return queue.popleft()
+            self.held[lane] = self.turn + aside
+        i = self._ranked(queue, lane_of) if self.ranks else self._next(queue, lane_of, others=others)
+        if i is None:
+            return None
+        self.turn += 1
+        item = queue[i]
+        del queue[i]
+        return item
+
+    def _next(self, queue: MutableSequence[T], lane_of: Callable[[T], Strand], *, others: bool) -> int | None:
+        held = self.held
+        for i, item in enumerate(queue):
+            lane = lane_of(item)
+            until = held.get(lane) if held else None
+            if until is None:
+                aside = self.choices.choose(lane.point)
+                if aside <= 0:
+                    return i
+                held[lane] = self.turn + aside
+            elif self.turn >= until:
+                del held[lane]
+                return i
+        if others:
+            return None
+        lanes = [lane_of(item) for item in queue]
+        soonest = min(lanes, key=held.__getitem__)
+        del held[soonest]
+        return lanes.index(soonest)
+
+    def delays(self, lane: Strand, queue: MutableSequence[T], lane_of: Callable[[T], Strand]) -> bool:
+        """Asks whether `lane`, which runs now, lets those in `queue` go first; it stands aside if so.
+
+        That counts as a turn: who gives way and comes up again at once has still given way.
+        """
+        if self.ranks is not None:
+            rank = self.ranks.rank(lane.label)
+            way = any(self.ranks.rank(lane_of(item).label) > rank for item in queue)
+            if way:
+                self._pass_over(lane)
+            else:
+                self._count(lane)
+        else:
+            aside = self.choices.choose(lane.point)
+            way = aside > 0
+            if way:
+                self.held[lane] = self.turn + aside
+        self.turn += way
+        return way
+
+    def release(self, lane: Strand) -> None:
+        """Lets a lane go on that stood aside, if it did."""
+        self.held.pop(lane, None)
+        if lane in self._passed:
+            self._end_pass(lane)
+
+    # -- by rank -----------------------------------------------------------------------------------
+
+    def _ranked(self, queue: MutableSequence[T], lane_of: Callable[[T], Strand]) -> int:
+        assert self.ranks is not None
+        first: dict[Strand, int] = {}
+        for i, item in enumerate(queue):
+            first.setdefault(lane_of(item), i)
+        lanes = list(first)
+        best = self.ranks.best([lane.label for lane in lanes])
+        oldest = self._passed.get(lanes[0])
+        if oldest is not None and self.turn - oldest[1] >= PATIENCE:
+            best = 0
+        for lane in lanes[:best]:
+            if lane not in self._passed:
+                self._pass_over(lane)
+        chosen = lanes[best]
+        if chosen in self._passed:
+            self._end_pass(chosen)
+        else:
+            self._count(chosen)
+        return first[chosen]
+
+    def _pass_over(self, lane: Strand) -> None:
+        """Notes that a lane which came up has to wait for others of higher rank."""
+        self._count(lane)
+        self._passed[lane] = (lane.point.count, self.turn)
+
+    def _end_pass(self, lane: Strand) -> None:
+        nth, since = self._passed.pop(lane)
+        if self.turn > since:
+            self.choices.taken.append(Deviation(lane.label, nth, f"+{self.turn - since}"))
+
+    def _count(self, lane: Strand) -> None:
+        lane.point.count += 1

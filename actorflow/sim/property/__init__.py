@@ -1,0 +1,1 @@
+"""Laws about distributed programs: drawn runs, shrinking, and replay."""

@@ -1,0 +1,1 @@
+"""Simulated hosts, the network between them, and what can be done to both."""

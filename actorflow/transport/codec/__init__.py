@@ -1,0 +1,1 @@
+"""Messages as headers and raw buffers, and back; nothing that arrives is believed or executed."""

@@ -1,0 +1,1 @@
+"""Links obey the rules over a wire, in one process or over shared memory."""

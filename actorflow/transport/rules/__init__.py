@@ -1,0 +1,1 @@
+"""The protocol of a link, without sockets, loops or clocks."""

@@ -1,0 +1,128 @@
+"""Which session two links are in: who each is, how they meet, and what a stranger's word does.
+
+A session is a pair of ends. An end is (incarnation, attempt): the life of a process, and a number that
+grows each time this end begins anew. So no pair comes twice, and the later of two ends of a peer is larger.
+
+1. Each end says Hello, from its own end to the peer's as far as it knows that (`NOBODY` at first), again
+   and again until it is answered.
+2. Who hears a Hello from a later end than it knows remembers that end and says Hello to it. If it was in
+   a session, that is over.
+3. Who hears anything that is for its own end, from the end that it remembers, is in the session, and says
+   so by a Beat.
+4. Anything else that is not for its own end, or from an earlier end than it remembers, changes no state
+   and is answered by Reset, which tells the end that is remembered. A Reset ends the session of whoever is
+   still in it. So a process that was paused and given up finds out by the first word it says, or hears.
+   Who hears it from a later end than it knows says Hello instead.
+5. Who greets and hears a Reset is of an earlier life only if that tells of a later end than its own. Else
+   its peer was in the session first, and has ended it: it says Hello again.
+6. Whoever ends a session takes the next attempt.
+
+Nothing here decides when to speak: `link` does, and it owns the clock.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from actorflow.transport.rules.datagrams import NOBODY, DatagramKind, SessionEnd
+
+
+class Phase(Enum):
+    """How far two ends have come."""
+
+    GREETING = auto()  # the first session has not begun; what is sent waits for it
+    OPEN = auto()
+    DOWN = auto()  # the last session is over, and this end says Hello
+    QUIET = auto()  # the same, and the peer has closed its end: only a later life of it can say Hello
+    CLOSED = auto()  # for good
+
+
+class Heard(Enum):
+    """What to do about a datagram."""
+
+    TAKE = auto()  # it is of this session
+    OPENED = auto()  # the same, and with it the session has begun
+    GREET = auto()  # say Hello to its source
+    RESET = auto()  # say Reset to its source
+    IGNORE = auto()
+    RESTARTED = auto()  # the session is over: a later end of the peer speaks. End it, then ask again
+    ENDED = auto()  # the session is over: the peer said so
+    FENCED = auto()  # the peer knows a later life of this process
+
+
+class Handshake:
+    """What one end knows of the session.
+
+    INVARIANT: `theirs` and `mine` never become earlier.
+
+    Attributes:
+        mine: This end.
+        theirs: The latest end of the peer that said Hello, or NOBODY.
+        phase: How far it is.
+    """
+
+    __slots__ = ("mine", "phase", "theirs")
+
+    def __init__(self, incarnation: int) -> None:
+        self.mine = SessionEnd(incarnation, 1)
+        self.theirs = NOBODY
+        self.phase = Phase.GREETING
+
+    def hear(
+        self, form: DatagramKind, source: SessionEnd, target: SessionEnd, known: SessionEnd = NOBODY
+    ) -> Heard:
+        """Takes the ends of a datagram and says what to do about it; `known` is what a Reset tells."""
+        if self.phase is Phase.CLOSED:  # the Goodbye may have been lost
+            return (
+                Heard.RESET
+                if form in (DatagramKind.CHUNK, DatagramKind.BEAT, DatagramKind.PROBE)
+                else Heard.IGNORE
+            )
+        if form is DatagramKind.HELLO:
+            return self._hello(source, target)
+        if form is DatagramKind.RESET:
+            return self._reset(source, target, known)
+        if target == self.mine and source == self.theirs:
+            return self._taken()
+        if form is DatagramKind.GOODBYE:
+            return Heard.IGNORE
+        if source > self.theirs:  # its Hello, which says more of it, is still to come
+            greets = target != self.mine and self.phase in (Phase.GREETING, Phase.DOWN)
+            return Heard.GREET if greets else Heard.IGNORE
+        return Heard.RESET
+
+    def _hello(self, source: SessionEnd, target: SessionEnd) -> Heard:
+        if source < self.theirs:
+            return Heard.RESET
+        if source > self.theirs:
+            if self.phase is Phase.OPEN:
+                return Heard.RESTARTED
+            self.theirs = source
+        return self._taken() if target == self.mine else Heard.GREET
+
+    def _reset(self, source: SessionEnd, target: SessionEnd, known: SessionEnd) -> Heard:
+        if target != self.mine or source < self.theirs:
+            return Heard.IGNORE
+        if self.phase is Phase.OPEN:
+            return Heard.ENDED
+        if known > self.mine:
+            return Heard.FENCED
+        return Heard.IGNORE if self.phase is Phase.QUIET else Heard.GREET
+
+    def _taken(self) -> Heard:
+        if self.phase is Phase.OPEN:
+            return Heard.TAKE
+        self.phase = Phase.OPEN
+        return Heard.OPENED
+
+    def end(self, phase: Phase) -> None:
+        """Leaves the session, or gives up the attempt at one.
+
+        Args:
+            phase: What comes now.
+        """
+        self.mine = SessionEnd(self.mine.incarnation, self.mine.attempt + 1)
+        self.phase = phase
+
+    def __repr__(self) -> str:
+        return f"{self.phase.name.lower()}, {self.mine} to {self.theirs}"

@@ -1,0 +1,26 @@
+"""What processes of a cluster say to each other travels, every record of it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from actorflow.cluster.process import messages as to_stewards
+from actorflow.coord.actors import introductions
+from actorflow.coord.rules import messages, staleness
+from actorflow.transport.codec.registry import BY_TYPE
+
+STAYS = {introductions.Introduction}  # it holds refs, and is said within a process
+RECORDS = [
+    kind
+    for module in (messages, to_stewards, introductions, staleness)
+    for _, kind in inspect.getmembers(module, inspect.isclass)
+    if kind.__module__ == module.__name__ and kind not in STAYS
+]
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: str(kind.__name__))
+def test_a_record_is_registered_to_travel(kind: Any) -> None:
+    assert kind in BY_TYPE

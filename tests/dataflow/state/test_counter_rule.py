@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from actorflow.dataflow.state.counter_rule import LARGEST, CounterRule
+from actorflow.dataflow.state.replies import Replied
+from actorflow.errors import OutOfRange
+from tests.strategies import examples
+
+
+def test_each_who_asks_gets_the_next_number() -> None:
+    tally = CounterRule("c", 5)
+
+    assert [tally.next(who)[0] for who in "ab"] == [Replied("a", 5), Replied("b", 6)]
+    assert tally.read("r") == [Replied("r", 7)]
+
+
+def test_at_its_limit_it_is_out_of_range_and_stays_there() -> None:
+    tally = CounterRule("c", 1, 2)
+    tally.next("a")
+
+    for _ in range(2):
+        with pytest.raises(OutOfRange, match="counter 'c' has reached its limit of 2"):
+            tally.next("b")
+    assert tally.value == 2
+
+
+def test_without_a_limit_it_ends_where_int64_ends() -> None:
+    tally = CounterRule("c", LARGEST - 1)
+    tally.next("a")
+
+    with pytest.raises(OutOfRange, match=str(LARGEST)):
+        tally.next("b")
+
+
+class TallyMachine(RuleBasedStateMachine):
+    @initialize(start=st.integers(-3, 3), more=st.integers(0, 4))
+    def begin(self, start: int, more: int) -> None:
+        self.tally = CounterRule("c", start, start + more)
+        self.left = list(range(start, start + more))
+        self.all = list(self.left)
+        self.end = start + more
+
+    @rule()
+    def next(self) -> None:
+        if self.left:
+            assert self.tally.next("w") == [Replied("w", self.left.pop(0))]
+        else:
+            with pytest.raises(OutOfRange):
+                self.tally.next("w")
+
+    @rule()
+    def read(self) -> None:
+        assert self.tally.read("w") == [Replied("w", [*self.left, self.end][0])]
+
+    @rule()
+    def reset(self) -> None:
+        self.left = list(self.all)
+        assert self.tally.reset("w") == [Replied("w", [*self.left, self.end][0])]
+
+
+TestTally = TallyMachine.TestCase
+TestTally.settings = settings(max_examples=examples(60), stateful_step_count=20, deadline=None)
