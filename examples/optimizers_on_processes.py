@@ -33,10 +33,10 @@ async def train(cluster: Any, policy: af.Policy, *, killed_at: int, **limits: in
             print(f"done after {event.step} updates, {event.train_s:.1f} s  {tested}")
         elif isinstance(event, af.UpdateDone):
             if event.step == killed_at:
-                pid, lost = cluster.supervisor.pids()[VICTIM], cluster.lives()[VICTIM]
+                pid, lost = cluster.supervisor.pids()[VICTIM], cluster.incarnations()[VICTIM]
                 os.kill(pid, signal.SIGKILL)
                 print(f"update {event.step}: {VICTIM}, process {pid}, is killed")
-            elif lost and cluster.lives().get(VICTIM, lost) > lost:
+            elif lost and cluster.incarnations().get(VICTIM, lost) > lost:
                 lost = 0
                 print(f"update {event.step}: {VICTIM} is back")
             if event.step % EVERY == 0:

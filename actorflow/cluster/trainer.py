@@ -408,7 +408,7 @@ class _TrainingRun:
             "train_s": train_s,
             "messages": self._meter.messages(),
             "input": InputStats(0.0, train_s),
-            "bookmark": TrainingPosition(epoch=self._epoch, step=self._step, unfixed=_no_position()),
+            "training_position": TrainingPosition(epoch=self._epoch, step=self._step, unfixed=_no_position()),
         }
 
 

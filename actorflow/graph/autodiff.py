@@ -110,7 +110,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     for x in wanted:
         _check_read_outside(graph, targets, [part for part in _parts(x) if not isinstance(part, Tensor)])
     parted = [[next(found) for _ in _parts(x)] for x in wanted]
-    return [x.joined(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
+    return [x.join_gradient(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
 
 
 def _check_path_inside(body: Body, targets: Sequence[Tensor], x: Any) -> None:

@@ -138,7 +138,7 @@ class IndexedSlices(Operators):
         found.whose, found.by = self.whose, self.by
         return found
 
-    def taken_apart(self) -> tuple[list[Any], Callable[[Sequence[Any]], Slices]]:
+    def tree_flatten(self) -> tuple[list[Any], Callable[[Sequence[Any]], Slices]]:
         """What to fetch, and how to make one value of it."""
         if isinstance(self.rows, Tensor):
             return [self.values, self.indices, self.rows], lambda v: Slices(v[0], v[1], tuple(map(int, v[2])))

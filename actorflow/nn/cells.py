@@ -109,8 +109,8 @@ def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
 def check_state(cell: Any, state: State) -> None:
     """Raises GraphError unless a state is built as a cell, or several stacked, have it."""
     got = treedef(state)
-    if got != cell.outline:
-        message = f"the state of cell {cell.name!r} is built as {cell.outline}, got {got}"
+    if got != cell.treedef:
+        message = f"the state of cell {cell.name!r} is built as {cell.treedef}, got {got}"
         where = Where(op=cell.local, defined_at=source_line())
         raise GraphError(message, where=where, hint=hint_of_none(state))
 

@@ -72,7 +72,7 @@ def waits(loop: AbstractEventLoop, place: Callable[[str, int], str | None]) -> t
         place: Gives the line of a file as errors tell it; None where it is not of the program.
     """
     givers = [giver for giver, its in list(_OPEN.items()) if its is loop]
-    found = [entry for giver in givers if (entry := giver.stands()) is not None]
+    found = [entry for giver in givers if (entry := giver.waiting_for()) is not None]
     told = {entry.what for entry in found}
     for task in sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name):
         for generator in _generators(task):

@@ -27,7 +27,7 @@ def holder(frame: FrameType | None) -> str | None:
             if line is None and not _installed(file):
                 line = f"{at.f_code.co_qualname} at {_shown(file)}:{at.f_lineno}"
         elif line is not None:
-            name = getattr(at.f_locals.get("self"), "lane", None)
+            name = getattr(at.f_locals.get("self"), "strand", None)
             if isinstance(name, str):
                 return f"'{name}', in {line}"
     return line

@@ -127,7 +127,7 @@ class StepWaits:
         node = node_of(ref, reply)
         if node is not None:
             return bool(steps_below(node, lambda each: self._name_of(each) is not None))
-        hunger: StarvationDetector | None = getattr(ref.behaviour, "hunger", None)
+        hunger: StarvationDetector | None = getattr(ref.behaviour, "detector", None)
         if hunger is None:
             return False
         name = hunger.resource

@@ -323,7 +323,7 @@ class _EpochRun:
             "train_s": train_s,
             "messages": messages,
             "input": waited,
-            "bookmark": self._position(train_s, messages),
+            "training_position": self._position(train_s, messages),
         }
 
     def _position(self, train_s: float, messages: int) -> TrainingPosition:

@@ -12,7 +12,7 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
     """Returns the leaves of `tree` from left to right, and how to rebuild it from as many values.
 
     Tuples, named tuples, lists and mappings (in their own order) are inner nodes, and so is what says
-    by `taken_apart()` which leaves it has and how they are put together; None stays None; everything
+    by `tree_flatten()` which leaves it has and how they are put together; None stays None; everything
     else is a leaf.
     """
     leaves: list[Any] = []
@@ -34,8 +34,8 @@ def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
         if hasattr(tree, "_fields"):
             return lambda values: type(tree)(*(part(values) for part in inner))
         return lambda values: tuple(part(values) for part in inner)
-    if hasattr(tree, "taken_apart"):
-        children, whole = tree.taken_apart()
+    if hasattr(tree, "tree_flatten"):
+        children, whole = tree.tree_flatten()
         several = _visit(list(children), leaves)
         return lambda values: whole(several(values))
     index = len(leaves)
@@ -58,7 +58,7 @@ def treedef(tree: Any, leaf: str = "*") -> str:
     if isinstance(tree, tuple):
         kind = type(tree).__name__ if hasattr(tree, "_fields") else ""
         return f"{kind}({several(tree)}{',' if len(tree) == 1 else ''})"
-    return type(tree).__name__ if hasattr(tree, "taken_apart") else leaf
+    return type(tree).__name__ if hasattr(tree, "tree_flatten") else leaf
 
 
 def ordered_like(tree: Any, value: Any) -> Any:

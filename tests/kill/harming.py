@@ -26,7 +26,7 @@ PROGRAM = Path(__file__).with_name("program.py")
 ROOT = PROGRAM.parents[2]
 
 PS, STEPS = 2, 120
-LINKS = "silence_s=3,busy_s=3,gone_s=1,beat_s=0.4"
+LINKS = "silence_s=3,busy_s=3,gone_s=1,heartbeat_s=0.4"
 LOST_S = 1.0
 PAUSE_S, LONG_S = 0.7, 6.5
 """Shorter than the limits; longer than all of them: 3 s until links give up, and LOST_S more."""

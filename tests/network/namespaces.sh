@@ -16,7 +16,7 @@ $beyond sh -c 'ip link set lo up; ip address add 10.9.0.2/24 dev far; ip link se
 start() { # job, index, before it, arguments
     ACTORFLOW_JOB=$1 ACTORFLOW_TASK_INDEX=$2 $3 "$python" -m actorflow worker "$program" --job $1 --index $2 \
         --ps 2 --workers 2 --coordinator tcp://10.9.0.1:4000 --keys "$keys" \
-        --links silence_s=2,busy_s=2,gone_s=1,beat_s=0.4 $4 >"$folder/$1$2.log" 2>&1 &
+        --links silence_s=2,busy_s=2,gone_s=1,heartbeat_s=0.4 $4 >"$folder/$1$2.log" 2>&1 &
 }
 start ps 0 env ""
 start ps 1 env ""

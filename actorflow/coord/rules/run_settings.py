@@ -12,7 +12,7 @@ from actorflow.errors import ConfigError
 Agreement = Literal["all", "per_shard"]
 """All shards apply the same contributions, or each the first that it has: cheaper, and weaker."""
 
-_POSITIVE = ("beat_s", "lease_s", "stuck_s", "gather_s", "fence_s")
+_POSITIVE = ("heartbeat_s", "lease_s", "stuck_s", "gather_s", "fence_s")
 
 _ENDS = ("steps", "epochs")
 _COUNTS = {"steps": 1, "epochs": 1, "before": 0, "not_finite": 0, "missed": 1}
@@ -79,7 +79,7 @@ class RunSettings:
             raise ConfigError(what)
         if self.lease_s < self.heartbeat_s:
             got = f"{self.lease_s} and {self.heartbeat_s}"
-            what = f"beats renew permits, so a run needs lease_s of at least beat_s, got {got}"
+            what = f"beats renew permits, so a run needs lease_s of at least heartbeat_s, got {got}"
             raise ConfigError(what)
         if self.agreement not in get_args(Agreement):
             what = f"agreement is 'all' or 'per_shard', got {self.agreement!r:.60}"

@@ -25,7 +25,7 @@ class ChunkSize:
     >>> from actorflow.data.values.chunk_size import ChunkSize
     >>> pace = ChunkSize()
     >>> for seconds in (0.9, 1e-6, 1e-6, 1e-6, 0.015):
-    ...     pace.took(pace.most, seconds)
+    ...     pace.note_duration(pace.most, seconds)
     ...     print(pace.most)
     1
     2

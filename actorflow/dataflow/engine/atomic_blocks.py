@@ -59,7 +59,7 @@ def release(
         publish = Publish(step.owners[block])
         for ref in refs:
             ref.signal(publish)
-        step.used((*locks, *node.uses), live)
+        step.mark_used((*locks, *node.uses), live)
         if node.spends:
             step.spend(node.spends)
         node.emit(live, ended)

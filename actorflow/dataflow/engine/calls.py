@@ -53,7 +53,7 @@ class Completion:
         step, node = self.state.step, self.node
         ref = None if step.calls is None else step.calls.pop(self, None)
         if undo is not None and ref is not None:
-            step.took(node, ref, undo, self.state)
+            step.note_take(node, ref, undo, self.state)
         if node.uses or node.spends:
             self.wrote()
         try:
@@ -69,7 +69,7 @@ class Completion:
         """Counts what the step took for this node as used."""
         step, node = self.state.step, self.node
         if node.uses and step.taken:
-            step.used(node.uses, self.state)
+            step.mark_used(node.uses, self.state)
         if node.spends:
             step.spend(node.spends)
 

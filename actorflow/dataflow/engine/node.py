@@ -385,7 +385,7 @@ def iteration_ended(live: IterationState) -> None:
                 node.put(parent, DEAD)
         if parent.frame is None:
             if frame.layout.sends:
-                parent.step.sent()
+                parent.step.count_sent()
         elif not parent.left and not parent.children:  # nothing of the inner loop comes out here
             iteration_ended(parent)
 

@@ -47,7 +47,7 @@ def send_later(node: NodeActor, exchange: TokenSender) -> Callable[[IterationSta
             value = DEAD
         if live.frame is None:
             exchange.send(step, key, value, to, ())
-            step.sent()
+            step.count_sent()
         else:
             exchange.send(step, key, value, to, live.turns)
             node.finish(live, ())

@@ -160,7 +160,7 @@ class TensorArray:
         """The graph in which it was made."""
         return self.flow.graph
 
-    def flatten(self) -> tuple[Sequence[Tensor], Callable[[Sequence[Tensor]], TensorArray]]:
+    def tree_flatten(self) -> tuple[Sequence[Tensor], Callable[[Sequence[Tensor]], TensorArray]]:
         """Its tensor, and how an array is made of another: so that loops and branches carry arrays."""
         return [self.flow], lambda flows: TensorArray.around(flows[0])
 

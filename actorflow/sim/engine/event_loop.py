@@ -264,7 +264,7 @@ class SimLoop(asyncio.BaseEventLoop):
             handle = take(ready, STRAND_OF, others=False)
             if handle is None or handle._cancelled:
                 continue
-            lane: Strand = handle.lane
+            lane: Strand = handle.strand
             life = lane.lifetime
             if life is not None and (life.dead or life.paused):
                 if life.paused:

@@ -85,10 +85,10 @@ class RingSlot:
         self._in_a_row += 1
         if self._in_a_row >= _IN_A_ROW:
             return True
-        return self._order.delays(self._strand, self._loop._ready, attrgetter("lane"))
+        return self._order.delays(self._strand, self._loop._ready, attrgetter("strand"))
 
     def _strand_of(self, entry: tuple[Any, Any]) -> Strand:
-        name: str = entry[0].lane
+        name: str = entry[0].strand
         lane = self._lanes.get(name)
         if lane is None:
             lane = self._lanes[name] = Strand(self._choices.point(self._prefix + name), self._strand.lifetime)

@@ -91,5 +91,5 @@ class SimTimerHandle(TimerHandle):
     strand: Strand
 
 
-STRAND_OF: Callable[[SimHandle | SimTimerHandle], Strand] = attrgetter("lane")
+STRAND_OF: Callable[[SimHandle | SimTimerHandle], Strand] = attrgetter("strand")
 """Gives the lane of either."""

@@ -248,7 +248,7 @@ class Host:
         self.lifetime.parked.clear()
         for system in self.loop.systems:
             lane = system.dispatch.context.get(STRAND)
-            if lane is not None and lane.life is self.lifetime:
+            if lane is not None and lane.lifetime is self.lifetime:
                 for cell in system.actors.values():
                     cell.data.clear()  # the turn in which the crash came takes no further message
         running, self._running = self._running, {}

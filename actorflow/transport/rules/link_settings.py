@@ -55,7 +55,7 @@ class LinkSettings:
         waits = (self.ack_s, self.resend_s, self.heartbeat_s, self.silence_s)
         if not 0 < self.ack_s < self.resend_s <= self.heartbeat_s <= self.silence_s / 2 < inf:
             got = ", ".join(f"{wait:g}" for wait in waits)
-            message = f"0 < ack_s < resend_s <= beat_s <= silence_s / 2 must hold, got {got}"
+            message = f"0 < ack_s < resend_s <= heartbeat_s <= silence_s / 2 must hold, got {got}"
             raise ConfigError(message, hint="raise silence_s; the others are small parts of it")
         if not (0 < self.busy_s < inf and 0 < self.gone_s < inf):
             message = f"busy_s and gone_s are seconds above 0, got {self.busy_s:g} and {self.gone_s:g}"
@@ -82,7 +82,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "window": (Window,),
     "control": (Window,),
     "flight": (SendWindow,),
-    **dict.fromkeys(("silence_s", "busy_s", "gone_s", "beat_s", "resend_s", "ack_s"), (int, float)),
+    **dict.fromkeys(("silence_s", "busy_s", "gone_s", "heartbeat_s", "resend_s", "ack_s"), (int, float)),
     "lossy": (Lossy, NoneType),
 }
 

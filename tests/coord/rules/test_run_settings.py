@@ -17,7 +17,7 @@ def test_what_is_counted_is_a_whole_number_above_0(name: str, given: Any) -> Non
 
 
 @pytest.mark.parametrize("given", [0, -1.0, float("nan"), True, "3", None])
-@pytest.mark.parametrize("name", ["beat_s", "lease_s", "stuck_s", "gather_s", "fence_s"])
+@pytest.mark.parametrize("name", ["heartbeat_s", "lease_s", "stuck_s", "gather_s", "fence_s"])
 def test_times_are_seconds_above_0(name: str, given: Any) -> None:
     with pytest.raises(ConfigError, match=f"a run needs {name}, in seconds, above 0, got"):
         RunSettings(**{name: given})
@@ -32,7 +32,7 @@ def test_times_are_seconds_above_0(name: str, given: Any) -> None:
         ({"before": -1}, "a run needs before, a whole number, of at least 0, got -1"),
         ({"agreement": "most"}, "agreement is 'all' or 'per_shard', got 'most'"),
         ({"agreement": ["all"]}, r"agreement is 'all' or 'per_shard', got \['all'\]"),
-        ({"lease_s": 0.5}, "lease_s of at least beat_s, got 0.5 and 1.0"),
+        ({"lease_s": 0.5}, "lease_s of at least heartbeat_s, got 0.5 and 1.0"),
     ],
 )
 def test_settings_that_cannot_mean_anything_are_refused(given: dict[str, Any], text: str) -> None:

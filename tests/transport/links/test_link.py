@@ -544,7 +544,7 @@ def test_a_channel_needs_a_receiver_and_an_incarnation() -> None:
     [
         (
             {"silence_s": 1.0},
-            "0 < ack_s < resend_s <= beat_s <= silence_s / 2 must hold, got 0.02, 0.2, 2.5, 1",
+            "0 < ack_s < resend_s <= heartbeat_s <= silence_s / 2 must hold, got 0.02, 0.2, 2.5, 1",
         ),
         ({"ack_s": 0.0}, "must hold"),
         ({"window": Window(0, 1)}, r"got window=Window\(messages=0, bytes=1\)"),
