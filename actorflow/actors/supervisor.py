@@ -93,7 +93,7 @@ class SupervisorSystem(Protocol):
         ...
 
     def missed(self, child: Any, error: BaseException, cause: BaseException) -> bool:
-        """Tells whether `child` failed only since it is stopped later than others while the system is left."""
+        """Tells whether `child` failed since it is stopped later than others when the system is left."""
         ...
 
 

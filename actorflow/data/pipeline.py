@@ -362,7 +362,10 @@ class Pipeline:
         return fingerprint(self._source.name, self._source.size, self._stages)
 
     def __repr__(self) -> str:
-        return f"<Pipeline {' → '.join([self._call_site.label, *(stage.call_site.label for stage in self._stages)])}>"
+        return (
+            "<Pipeline "
+            f"{' → '.join([self._call_site.label, *(stage.call_site.label for stage in self._stages)])}>"
+        )
 
     # -- running it --------------------------------------------------------------------------------
 

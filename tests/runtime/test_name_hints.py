@@ -17,8 +17,8 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.errors import ConfigError, GraphError, UnknownArgument
-from actorflow.graph.methods import Methods
 from actorflow.graph.opdef import table
+from actorflow.graph.tensor_methods import Methods
 from actorflow.runtime import name_hints
 from actorflow.runtime.name_hints import KEYWORDS
 

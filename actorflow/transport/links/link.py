@@ -10,7 +10,8 @@ What ends a session, at this end:
 
 - nothing was heard of the peer for too long: for how long, `patience` says, by what the wire knows;
 - the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
-- a datagram is malformed: the peer, or somebody between, is at fault, and has `heartbeat_s` to say Hello first;
+- a datagram is malformed: the peer, or somebody between, is at fault, and has `heartbeat_s` to say Hello
+  first;
 - the peer runs another program; it is greeted again every `silence_s`;
 - more of CONTROL waits for its acknowledgement than `parse_settings.control`;
 - `close`.

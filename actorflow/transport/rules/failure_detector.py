@@ -8,8 +8,9 @@
 
 A change of contact never ends a wait at once: what holds now is counted from the change, and all of it ends
 at the longest of these limits after the last word. An end that stood still itself, so that its timer came
-late, listens for `heartbeat_s` more: what the peer said and the wire found out meanwhile may wait to be heard.
-And `busy_s` and that longest limit are counted anew from then: who stood still could have heard no word.
+late, listens for `heartbeat_s` more: what the peer said and the wire found out meanwhile may wait to be
+heard. And `busy_s` and that longest limit are counted anew from then: who stood still could have heard no
+word.
 
 Pure rules: time is an argument.
 """
