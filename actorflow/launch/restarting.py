@@ -3,7 +3,7 @@
 The k-th restart in a row waits `first_s · 2^(k-1)`, at most `max_s`; a life that lasted `healthy_s` ends the
 row. In any `window_s` seconds there are at most `limit` restarts; one more gives the process up.
 
-Pure rules: no clock, no process. `supervisor.py` obeys them.
+Pure rules: no clock, no process. `process_supervisor.py` obeys them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules that divide each element by what its own gradients have measured: AdaGrad, AdaDelta, RMSProp.
 
-Formulas, state and sparse gradients: as rules.py says.
+Formulas, state and sparse gradients: as basic.py says.
 """
 
 from __future__ import annotations

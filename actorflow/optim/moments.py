@@ -1,6 +1,6 @@
 """Relatives of Adam: AMSGrad, AdamW, Adamax, NAdam, and Lion.
 
-Formulas, state and sparse gradients: as rules.py says. The bias corrections are those of Adam:
+Formulas, state and sparse gradients: as basic.py says. The bias corrections are those of Adam:
 
     m' = beta1 * m + (1 - beta1) * g                mean = m' / (1 - beta1**(t+1))
     v' = beta2 * v + (1 - beta2) * g**2             square = v' / (1 - beta2**(t+1))

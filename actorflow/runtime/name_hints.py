@@ -275,7 +275,7 @@ def missing_method(obj: object, name: str, table: Mapping[str, str], verb: str =
 @lru_cache(1024)  # whether an object has a method is often asked: 4 µs against 40
 def _method_hint(name: str, kind: type, verb: str) -> str | None:
     low = name.lower()
-    verbs = sys.modules[__package__].__all__ if verb else ()
+    verbs = sys.modules["actorflow"].__all__ if verb else ()
     if verb and low.endswith("_") and (low[:-1] in verbs or low[:-1] in FUNCTIONS):
         what = FUNCTIONS.get(low[:-1], f"af.{low[:-1]}")
         return f"nothing is changed in place: use what {what} returns; a variable has variable.assign(value)"

@@ -129,7 +129,7 @@ def test_what_may_not_be_inside_is_refused_at_the_users_line(act: Any, said: str
         _inside(act)
 
     assert said in caught.value.what
-    assert "test_block.py" in str(caught.value.where)
+    assert "test_atomic_block.py" in str(caught.value.where)
 
 
 def test_a_block_locks_distinct_variables_of_its_graph() -> None:

@@ -69,7 +69,7 @@ def test_what_needs_a_value_says_so_and_what_to_do(kind: str, ask: Callable[[Any
     assert repr(tensor) in caught.value.what
     assert isinstance(caught.value, GraphError)
     assert isinstance(caught.value, TypeError)
-    assert "test_valueless.py" in str(caught.value.where)
+    assert "test_concretisation.py" in str(caught.value.where)
     assert len(graph) == before
 
 
@@ -87,7 +87,7 @@ def test_numbers_of_numpy_are_not_taken_for_the_users_line() -> None:
         np.vectorize(lambda n: tensor * n, otypes=[object])(np.arange(2))
         sorted([2, 1], key=lambda n: [n, tensor + n][0])
 
-    assert all("test_valueless.py" in node.defined_at for node in graph.nodes)
+    assert all("test_concretisation.py" in node.defined_at for node in graph.nodes)
 
 
 def test_what_numpy_builds_of_an_array_of_tensors_is_at_the_users_line() -> None:
@@ -98,7 +98,7 @@ def test_what_numpy_builds_of_an_array_of_tensors_is_at_the_users_line() -> None
             np.mean(holder)
 
     assert len(graph) > 1
-    assert all("test_valueless.py" in node.defined_at for node in graph.nodes)
+    assert all("test_concretisation.py" in node.defined_at for node in graph.nodes)
 
 
 SIDES: dict[str, Callable[[Any, Any], Any]] = {
@@ -176,7 +176,7 @@ def test_an_array_whose_values_are_too_large_says_so() -> None:
             ) as caught:
                 build()
             assert caught.value.hint == "convert the tensor: af.cast(x, 'float64')"
-            assert "test_valueless.py" in str(caught.value.where)
+            assert "test_concretisation.py" in str(caught.value.where)
 
 
 def test_an_array_to_which_tensors_are_added_becomes_one() -> None:

@@ -312,7 +312,7 @@ def test_a_failure_ends_the_step_everywhere_and_is_raised_once_with_its_place() 
 
     assert where.node == "checked"
     assert where.device == "p1/cpu:0"
-    assert "test_spread.py" in where.defined_at
+    assert "test_distributed.py" in where.defined_at
 
 
 def test_a_cancelled_step_ends_everywhere() -> None:

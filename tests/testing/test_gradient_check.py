@@ -65,7 +65,7 @@ def test_wrong_custom_gradient_is_caught_with_its_node_element_and_both_values()
     assert f"got {told[worst]:.6g} and measured {right[worst]:.6g}" in error.what
     assert error.where is not None
     assert (error.where.node, error.where.op) == ("wrong_cube", "custom_gradient")
-    assert "test_check.py" in str(error.where)
+    assert "test_gradient_check.py" in str(error.where)
     assert "gradient rule of this custom_gradient" in str(error.hint)
     assert isinstance(error, AssertionError)
 

@@ -87,7 +87,7 @@ def test_an_element_that_the_queue_refuses_is_named(batch: int, which: str) -> N
     assert got == ([b"short"] if batch == 1 else [])
     assert error.what.startswith(f"{which} what feeds queue 'texts': ")
     assert type(error) is type(raised) is errors.StateError
-    assert "test_inflow.py" in str(error.where)
+    assert "test_iterable_source.py" in str(error.where)
 
 
 def test_a_pipeline_feeds_a_queue_and_its_error_names_the_element() -> None:

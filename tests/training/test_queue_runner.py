@@ -259,7 +259,7 @@ def test_an_error_of_a_source_reaches_the_consumer_behind_what_is_inside(run: An
     assert error.what == "element 5 of what feeds queue 'raw' could not be made: ValueError: rotten"
     assert error.where is not None
     assert error.where.defined_at is not None
-    assert "test_feeding.py" in error.where.defined_at
+    assert "test_queue_runner.py" in error.where.defined_at
     assert raised.what == error.what
     assert isinstance(raised.__cause__, ValueError)
 

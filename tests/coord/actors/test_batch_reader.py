@@ -254,7 +254,7 @@ def test_a_source_that_fails_is_opened_anew_and_fails_again() -> None:
         for _ in range(2):
             with pytest.raises(errors.ProgramError, match=r"batches\(0\) must not fail") as caught:
                 await source.batch(Batch(0, 2))
-            assert "test_supply.py" in str(caught.value.where)
+            assert "test_batch_reader.py" in str(caught.value.where)
         assert await source.batch(Batch(0, 0)) == {"x": 0}
         await source.close()
 
@@ -267,7 +267,7 @@ def test_the_programs_own_code_is_blamed_on_its_line() -> None:
 
     with pytest.raises(errors.ProgramError, match=r"batches\(3\) must not fail") as caught:
         run(lambda: supply(broken).batch(Batch(3, 0)))
-    assert "test_supply.py" in str(caught.value.where)
+    assert "test_batch_reader.py" in str(caught.value.where)
 
 
 # -- what all workers open the same way ------------------------------------------------------------
@@ -384,7 +384,7 @@ def test_who_waits_for_a_batch_is_told_with_what_stands_still_and_since_when() -
         assert waits is not None
         assert waits.what.startswith("batch 2 of epoch 0, of async generator 'test_who_waits")
         line = stands.__code__.co_firstlineno + 3
-        assert f"test_supply.py:{line}" in waits.what
+        assert f"test_batch_reader.py:{line}" in waits.what
         assert time() - waits.since == 5.0
         asking.cancel()
         await asyncio.sleep(0)
@@ -411,7 +411,7 @@ def test_a_plain_generator_that_holds_the_loop_up_is_seen_from_beside_at_its_pre
     sim.run(lambda: source.batch(Batch(0, 0)))
 
     assert f"generator '{looks.__qualname__}' at " in seen[0].what
-    assert seen[0].what.endswith(f"test_supply.py:{looks.__code__.co_firstlineno + 1}")
+    assert seen[0].what.endswith(f"test_batch_reader.py:{looks.__code__.co_firstlineno + 1}")
 
 
 def test_what_is_told_of_a_wait_is_cut() -> None:

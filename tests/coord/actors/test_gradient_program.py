@@ -195,7 +195,7 @@ def test_a_step_that_touches_other_state_is_refused_at_its_line(build: Any, why:
 
     assert why in str(caught.value)
     assert caught.value.where is not None
-    assert "test_gradients.py" in str(caught.value.where.defined_at)
+    assert "test_gradient_program.py" in str(caught.value.where.defined_at)
     assert caught.value.hint is not None
 
 
@@ -272,7 +272,7 @@ def test_state_inside_of_bodies_is_refused_as_it_is_outside() -> None:
     ):
         with pytest.raises(errors.CoordinationError, match=said) as caught:
             update(build)
-        assert "test_gradients.py:" in str(caught.value.where)
+        assert "test_gradient_program.py:" in str(caught.value.where)
 
 
 def test_a_variable_that_bodies_use_as_a_tensor_is_read_outside_of_them() -> None:

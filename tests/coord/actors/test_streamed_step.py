@@ -127,7 +127,7 @@ def test_an_index_that_names_no_row_is_the_error_of_the_whole(ids: list[int]) ->
     assert ours.where is not None
     assert local.where is not None
     assert (ours.where.op, ours.where.step) == ("gather", 1)
-    assert "test_stepping.py" in str(ours.where.defined_at)
+    assert "test_streamed_step.py" in str(ours.where.defined_at)
 
 
 @pytest.mark.parametrize("scope", ["", "/cpu:0", "/cpu:1", "/cpu:*"])

@@ -433,7 +433,7 @@ def test_an_error_names_the_line_and_the_turn(threads: int) -> None:
         where = caught.value.where
         assert where is not None
         assert where.frame == "step 2, outer/outer/body/while_loop, iteration 1"
-        assert "test_turning.py:" in str(where.defined_at)
+        assert "test_loop_driver.py:" in str(where.defined_at)
         assert where.node == "outer/body/while_loop/body/gather"
         assert caught.value.hint is not None
 

@@ -191,7 +191,7 @@ def test_what_code_raises_names_its_line_and_is_the_cause(plain: bool) -> None:
         run(graph, lambda s: s.run(y))
     line = broken.__code__.co_firstlineno + 1
     assert re.search(
-        rf"'bad' raised ValueError: no such thing at \S*test_performer.py:{line}", caught.value.what
+        rf"'bad' raised ValueError: no such thing at \S*test_user_code_actor.py:{line}", caught.value.what
     )
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.where is not None and caught.value.where.node == "bad"

@@ -142,7 +142,7 @@ def test_a_part_is_written_where_an_index_says() -> None:
 def test_a_part_of_another_shape_is_refused() -> None:
     with Graph(), pytest.raises(SpecError, match=r"a part of shape \(2,\), got \(3,\) for \(4,\)"):
         af.slice_update(f32(4), slice(2), f32(3))
-    with Graph(), pytest.raises(SpecError, match=r"an index is made of integers.*(\n.*)*test_choose.py"):
+    with Graph(), pytest.raises(SpecError, match=r"an index is made of integers.*(\n.*)*test_select.py"):
         af.slice_update(f32(4), [0, 1], f32(2))
 
 

@@ -294,7 +294,7 @@ def test_what_cannot_be_is_refused_when_it_is_built(build: Callable[[], Any], sa
         build()
 
     assert said in caught.value.what
-    assert "test_lists.py" in str(caught.value.where)
+    assert "test_tensor_list.py" in str(caught.value.where)
 
 
 def test_no_op_takes_lists_that_has_not_said_so() -> None:

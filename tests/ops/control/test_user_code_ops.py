@@ -66,7 +66,7 @@ def test_what_cannot_mean_anything_is_refused_at_the_users_line(
         build(af.constant(1.0))
 
     assert caught.value.where is not None
-    assert "test_asking.py" in str(caught.value.where.defined_at)
+    assert "test_user_code_ops.py" in str(caught.value.where.defined_at)
 
 
 def test_an_actor_of_another_graph_is_refused() -> None:
@@ -239,7 +239,7 @@ def test_without_a_rule_a_gradient_is_an_error_that_names_the_node(kind: str) ->
             y = af.call(af.actor(Total), "add", x, outputs=F32, name="env")
         with pytest.raises(errors.GradientError, match=f"no gradient goes through {kind} 'env'") as caught:
             af.gradients(y + x, [x])
-        assert caught.value.where is not None and "test_asking.py" in str(caught.value.where.defined_at)
+        assert caught.value.where is not None and "test_user_code_ops.py" in str(caught.value.where.defined_at)
         assert af.gradients(af.stop_gradient(y) + x, [x])[0] is not None
 
 

@@ -25,7 +25,7 @@ def test_what_is_not_whole_or_too_small_is_refused_with_its_value(value: Any) ->
     with pytest.raises(SpecError, match="n is an integer of at least 3, got ") as caught:
         argument_checks.whole(value, "n", 3)
     assert f"{value!r:.60}" in caught.value.what
-    assert "test_given.py:" in str(caught.value)
+    assert "test_argument_checks.py:" in str(caught.value)
 
 
 def test_a_tensor_is_told_that_it_comes_too_late() -> None:
@@ -60,7 +60,7 @@ def test_what_is_held_has_a_dtype_and_a_shape() -> None:
     for dtype, shape in ((None, ()), (spec("int8"), ()), ("text", ()), ("int8", (-1,)), ("int8", 3)):
         with pytest.raises(SpecError) as caught:
             argument_checks.check_spec("a box", dtype, shape)  # type: ignore[arg-type]
-        assert "test_given.py:" in str(caught.value)
+        assert "test_argument_checks.py:" in str(caught.value)
 
 
 @pytest.mark.parametrize("float32", [np.float32, np.dtype("float32")])

@@ -44,7 +44,7 @@ def test_what_cannot_be_chosen_is_refused_at_the_users_line(build: Callable[[], 
 
     assert text in str(caught.value)
     assert caught.value.where is not None
-    assert "test_draws.py:" in (caught.value.where.defined_at or "")
+    assert "test_random_choices.py:" in (caught.value.where.defined_at or "")
 
 
 def test_a_probability_is_repeated_to_the_shape() -> None:

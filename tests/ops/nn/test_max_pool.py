@@ -68,7 +68,7 @@ def test_what_cannot_be_pooled_is_refused_at_the_users_line(build: Callable[[], 
 
     assert text in str(caught.value)
     assert caught.value.where is not None
-    assert "test_pool.py:" in (caught.value.where.defined_at or "")
+    assert "test_max_pool.py:" in (caught.value.where.defined_at or "")
 
 
 def test_sizes_that_are_unknown_stay_unknown() -> None:

@@ -173,4 +173,4 @@ def test_what_does_not_fit_is_refused_at_the_users_line(build: Any, message: str
         build()
 
     assert caught.value.where is not None
-    assert "test_norms.py:" in (caught.value.where.defined_at or "")
+    assert "test_normalisation.py:" in (caught.value.where.defined_at or "")

@@ -40,7 +40,7 @@ def test_what_does_not_fit_is_refused_at_the_users_line(build: Any, message: str
         build()
 
     assert caught.value.where is not None
-    assert "test_nn.py:" in (caught.value.where.defined_at or "")
+    assert "test_softmax.py:" in (caught.value.where.defined_at or "")
 
 
 def test_dropout_is_the_identity_when_it_does_not_train() -> None:

@@ -35,7 +35,7 @@ def test_variable_is_declared_with_its_first_value_in_a_scope_of_its_own() -> No
         "/cpu:0",
         True,
     )
-    assert "test_initial.py:" in definition.defined_at
+    assert "test_initial_values.py:" in definition.defined_at
     assert {n.name.rsplit("/", 1)[0] for n in graph.nodes} == {"layer/w/initial"}
     np.testing.assert_array_equal(initial(graph, w), np.ones((2, 3)))
 
@@ -97,7 +97,7 @@ def test_variable_that_cannot_be_is_refused(make: Any, message: str) -> None:
     with Graph(), pytest.raises(SpecError, match=message) as caught:
         make()
 
-    assert "test_initial.py:" in str(caught.value)
+    assert "test_initial_values.py:" in str(caught.value)
 
 
 def test_first_value_waits_for_nothing() -> None:

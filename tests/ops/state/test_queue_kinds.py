@@ -143,7 +143,7 @@ def test_a_queue_that_cannot_be_is_refused_at_the_user_s_line(make: Any, message
     with Graph(), pytest.raises(SpecError, match=message) as caught:
         make()
 
-    assert "test_queues.py:" in str(caught.value)
+    assert "test_queue_kinds.py:" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["FIFOQueue", "RandomShuffleQueue", "PriorityQueue", "PaddingFIFOQueue"])

@@ -76,7 +76,7 @@ def test_a_push_knows_what_it_gives() -> None:
 def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
     with af.Graph(), pytest.raises(SpecError, match=message) as caught:
         make()
-    assert "test_stacks.py:" in str(caught.value)
+    assert "test_stack.py:" in str(caught.value)
 
 
 def test_names_are_unique_and_state_belongs_to_its_graph() -> None:

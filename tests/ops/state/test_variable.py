@@ -24,10 +24,10 @@ def test_names_of_variables_are_unique() -> None:
         nodes = len(graph)
 
         with pytest.raises(
-            GraphError, match=r"'w' is taken by the one defined at \S*test_state.py:"
+            GraphError, match=r"'w' is taken by the one defined at \S*test_variable.py:"
         ) as caught:
             af.Variable(0.0, name="w")
-        assert re.search(r"where: defined at \S*test_state.py:", str(caught.value))
+        assert re.search(r"where: defined at \S*test_variable.py:", str(caught.value))
 
         assert unnamed == ["variable", "variable_1", "variable_2"]
         assert len(graph) == nodes
@@ -155,7 +155,7 @@ def test_a_gradient_over_reads_on_both_sides_of_a_write_is_refused(write: Any, n
     text = str(caught.value)
     assert "'y' must depend on one value of variable 'v' only, got 'v/read' (" in text
     assert text.index("'v/read'") < text.index(node) < text.index("'v/read_1'")
-    assert text.count("test_state.py:") == 4
+    assert text.count("test_variable.py:") == 4
     assert "stop_gradient" in text
 
 

@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused_while_the_graph_is_built(
 
     assert said in str(caught.value)
     assert hint in str(caught.value)
-    assert "test_text.py" in str(caught.value)
+    assert "test_strings.py" in str(caught.value)
 
 
 def test_an_element_of_too_many_parts_is_named_with_its_place_and_its_text() -> None:
@@ -117,7 +117,7 @@ def test_a_failed_step_says_where_the_op_was_built() -> None:
     with pytest.raises(DataError) as caught:
         af.run(program())
     assert "to_number cannot read the element at index (1,)" in caught.value.what
-    assert "node ages" in str(caught.value) and "test_text.py" in str(caught.value)
+    assert "node ages" in str(caught.value) and "test_strings.py" in str(caught.value)
 
 
 def test_arrays_of_bytes_come_out() -> None:

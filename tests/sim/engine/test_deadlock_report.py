@@ -17,7 +17,7 @@ def line(text: str) -> str:
     lines = Path(__file__).read_text().splitlines()
     numbers = [i for i, each in enumerate(lines, 1) if each.endswith(f"  # {text}")]
     assert len(numbers) == 1, text
-    return f"test_stuck.py:{numbers[0]}"
+    return f"test_deadlock_report.py:{numbers[0]}"
 
 
 def report(main: Callable[[], Any]) -> str:

@@ -231,6 +231,6 @@ def test_the_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wait_for_another_thread_is_refused(wait: Callable[[], object]) -> None:
     with (
         patched_environment.patch_environment(now=float, seed=7),
-        pytest.raises(Escape, match="wait for another thread.*test_escapes.py"),
+        pytest.raises(Escape, match="wait for another thread.*test_forbidden_calls.py"),
     ):
         wait()
