@@ -91,7 +91,7 @@ class TaskCarrier:
         cell.system.tasks.add(self.task)
 
     @property
-    def lane(self) -> str:
+    def strand(self) -> str:
         """Whose handlers it runs, as the ring names turns."""
         return self._cell.name
 

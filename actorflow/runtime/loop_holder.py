@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-_OURS = str(Path(__file__).parent) + os.sep
+_OURS = str(Path(__file__).parents[1]) + os.sep
 _STDLIB = str(Path(os.__file__).parent) + os.sep
 _RUNNERS = frozenset({asyncio.runners.__file__, str(Path(__file__).with_name("event_loop.py"))})
 """Whose frames are outside of the loop: those around them run it and do not hold it."""

@@ -226,7 +226,7 @@ def _function(found: Any) -> Any:
 @contextmanager
 def installed(cards: int = 1) -> Iterator[ModuleType]:
     """Puts the stand-in where `import cupy` finds it, and takes what was made of it away again."""
-    from actorflow.kernels import scatter
+    from actorflow.kernels.array import scatter
 
     with pytest.MonkeyPatch.context() as patch:
         made = module()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow.kernels import gamma
 from actorflow.kernels.definition.registry import find
+from actorflow.kernels.math import special_gamma as gamma
 from tests.ops.test_conformance import quiet
 
 CHANCE = np.random.default_rng(7)

@@ -12,7 +12,7 @@ import actorflow.ops as af
 from actorflow.errors import GradientError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from actorflow.kernels import arithmetic, bits
+from actorflow.kernels.math import arithmetic, bits
 from actorflow.values.arrays import NAMES, as_dtype
 from tests.ops.test_conformance import quiet
 from tests.reference import evaluate

@@ -249,7 +249,7 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "run": lambda w: w.spread.run(w.cluster.program.loss),
         "make_callable": lambda w: w.spread.make_callable(w.cluster.program.loss),
         "close": lambda w: w.spread.close(),
-        "settled": lambda w: w.spread.wait_settled(),
+        "wait_settled": lambda w: w.spread.wait_settled(),
         "lost": lambda w: w.spread.lost("ps0", PeerLost("gone")),
         "joined": lambda w: w.spread.joined("ps0", 2),
         "initialise": lambda w: w.spread.initialise(["w"]),
@@ -259,7 +259,7 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
     Cluster: {
         "run": lambda w: w.cluster.run(w.cluster.program.loss),
         "settled": lambda w: w.cluster.settled(),
-        "opened": lambda w: w.cluster.open_session_of(),
+        "open_session_of": lambda w: w.cluster.open_session_of(),
         "check_here": lambda w: w.cluster.check_here(),
         "__aenter__": lambda w: w.cluster.__aenter__(),
         "open": lambda w: w.cluster.open(),
@@ -270,7 +270,7 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
     af.Trainer: {
         "run": lambda w: anext(w.trainer.run(steps=1)),
         "shards": lambda w: w.trainer.shards(),
-        "begun": lambda w: w.trainer.begin_run(w.trainer.settings),
+        "begin_run": lambda w: w.trainer.begin_run(w.trainer.settings),
         "policy": lambda w: setattr(w.trainer, "policy", af.Async()),
     },
     Stream: {
@@ -290,7 +290,7 @@ INSIDE = "is told by those whom it looks after, in their handlers"
 ELSEWHERE: dict[type, dict[str, str]] = {
     ActorSystem: {
         **dict.fromkeys(("stats", "dump"), LOOKS),
-        **dict.fromkeys(("failed", "missed", "ended", "gone", "forget", "buried", "join", "hurry"), INSIDE),
+        **dict.fromkeys(("failed", "missed", "ended", "gone", "forget", "after_task", "join", "hurry"), INSIDE),
         "__aenter__": OPENS,
         "open": OPENS,
     },
@@ -298,7 +298,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Actor: {**dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"), "remaining_s": LOOKS},
     ActorTimer: dict.fromkeys(("take", "entered", "expire", "void"), INSIDE),
     RemoteRef: {
-        **dict.fromkeys(("add", "hold", "release", "withdraw", "undeliverable", "died", "blocked"), INSIDE),
+        **dict.fromkeys(("add", "hold", "release", "withdraw", "undeliverable", "death_error", "blocked"), INSIDE),
         "obstacle": LOOKS,
         "system": LOOKS,
     },
@@ -313,11 +313,11 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Resources: {"resets": LOOKS},
     DistributedSession: {"stats": LOOKS},
     Cluster: {
-        **dict.fromkeys(("stats", "names", "record", "messages", "lives", "chief"), LOOKS),
+        **dict.fromkeys(("stats", "names", "record", "messages", "incarnations", "chief"), LOOKS),
         **dict.fromkeys(("simulated", "local", "connect", "in_process"), MAKES),
         "at_home": "is what each kind of cluster gives, for what was checked here",
     },
-    Stream: dict.fromkeys(("stats", "is_open", "position", "stands"), LOOKS),
+    Stream: dict.fromkeys(("stats", "is_open", "position", "waiting_for"), LOOKS),
 }
 
 _ENTRANCES = ("__aenter__", "__aexit__", "__anext__", "__call__")

@@ -13,7 +13,7 @@ from actorflow.runtime.user_code import blame_user_code
 def test_a_failure_is_placed_at_the_users_line() -> None:
     with (
         pytest.raises(
-            ProgramError, match=r"batches must not fail\n  where: defined at \S*test_users_code\.py:\d+"
+            ProgramError, match=r"batches must not fail\n  where: defined at \S*test_user_code\.py:\d+"
         ) as caught,
         blame_user_code("batches"),
     ):

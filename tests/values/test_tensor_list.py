@@ -59,7 +59,7 @@ def nodes(of: TensorList) -> set[int]:
 def test_any_tree_of_versions_equals_dicts(data: st.DataObject, size: int | None) -> None:
     versions: list[tuple[TensorList, Model]] = [(TensorList(size=size), {})]
     steps = data.draw(
-        st.lists(st.tuples(st.sampled_from(["write", "accumulate", "added", "push"]), st.integers(0, 99), st.integers(0, 5), st.integers(0, 99)), max_size=12)
+        st.lists(st.tuples(st.sampled_from(["write", "accumulate", "add", "push"]), st.integers(0, 99), st.integers(0, 5), st.integers(0, 99)), max_size=12)
     )  # fmt: skip
     for number, (what, which, index, other) in enumerate(steps):
         version, model = versions[-1 if which % 3 else which % len(versions)]
@@ -71,7 +71,7 @@ def test_any_tree_of_versions_equals_dicts(data: st.DataObject, size: int | None
                     version.push(value)
                 continue
             made, grown = version.push(value), {**model, len(version): value}
-        elif what == "added":
+        elif what == "add":
             second, more = versions[other % len(versions)]
             made = version.add(second)
             both = model.keys() | more.keys()
@@ -257,8 +257,8 @@ def test_lists_in_a_list_are_added_element_by_element() -> None:
         (lambda x: x.values(), "index 1 was never written; it has size 3"),
         (lambda x: x.accumulate(0, np.zeros(3)), r"got \(3,\) for \(2,\)"),
         (lambda x: x.accumulate(0, TensorList()), r"got a list for \(2,\)"),
-        (lambda x: x.added(TensorList(size=4)), "lists that are added have one size, got 3 and 4"),
-        (lambda x: x.added(TensorList().write(3, array(1))), "got 3 and 4"),
+        (lambda x: x.add(TensorList(size=4)), "lists that are added have one size, got 3 and 4"),
+        (lambda x: x.add(TensorList().write(3, array(1))), "got 3 and 4"),
         (lambda x: TensorList.of([array(1)] * 4, 3), r"lies in \[0, 3\), got 3"),
     ],
 )

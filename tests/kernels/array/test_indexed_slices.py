@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow.kernels import slices
+from actorflow.kernels.array import indexed_slices as slices
 from actorflow.values.arrays import as_dtype
 
 DENSE = [slices.slices_to_dense_of_numpy, slices.slices_to_dense]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from actorflow.errors import KernelError, SpecError
-from actorflow.kernels import systems
 from actorflow.kernels.definition.registry import find, table
+from actorflow.kernels.linalg import systems
 
 rng = np.random.default_rng(3)
 

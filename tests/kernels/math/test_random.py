@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.kernels import random
+from actorflow.kernels.math import random
 
 words = st.integers(-(2**63), 2**64 - 1)
 counters = st.tuples(words, words, words, words)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import KernelError
-from actorflow.kernels import draws
+from actorflow.kernels.math import random_choices as draws
 from tests.kernels.math.test_random import COUNTER, raw, uniform
 
 WORD = 2**64

@@ -9,8 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from actorflow.kernels import activation, gamma
-from actorflow.kernels import erf as general
+from actorflow.kernels.math import special_erf as general
+from actorflow.kernels.math import special_gamma as gamma
+from actorflow.kernels.nn import activation
 from tests.kernels.test_special import apart, of
 from tests.ops.test_conformance import quiet
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actorflow.errors import SpecError
-from actorflow.kernels import attention
+from actorflow.kernels.nn import attention
 
 
 def drawn(*shape: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import SpecError
-from actorflow.kernels import conv_blocks as conv
-from actorflow.kernels import conv_depthwise
 from actorflow.kernels.definition.registry import find
+from actorflow.kernels.nn import conv_depthwise
+from actorflow.kernels.nn import conv_im2col as conv
 from actorflow.kernels.nn.sliding import windows_of
 from actorflow.values.conv_shapes import conv_shape, margins
 from actorflow.values.windows import Padding, sliding_window

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.kernels import pool, pooling
+from actorflow.kernels.nn import max_pool as pool
+from actorflow.kernels.nn import max_pool_portable as pooling
 from actorflow.kernels.nn.sliding import slides
 from actorflow.values.windows import SlidingWindow
 from tests.ops.samples_pool import pooling as pools_that_fit

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.kernels import adaptive, pooling
+from actorflow.kernels.nn import adaptive_pool as adaptive
+from actorflow.kernels.nn import max_pool_portable as pooling
 from actorflow.kernels.nn.sliding import slides
 from tests.kernels.nn.test_max_pool import pools, windows
 from tests.ops.samples_pool import adapting

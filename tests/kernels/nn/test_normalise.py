@@ -9,8 +9,8 @@ import pytest
 
 import actorflow.ops  # noqa: F401  fills the table
 from actorflow.errors import SpecError
-from actorflow.kernels import lanes
-from actorflow.kernels import normalise as portable
+from actorflow.kernels.nn import normalise as portable
+from actorflow.kernels.nn import normalise_numpy as lanes
 from tests.reference import call
 
 

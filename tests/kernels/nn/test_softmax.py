@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from actorflow.errors import KernelError
-from actorflow.kernels import nn
 from actorflow.kernels.device import parallel_for
+from actorflow.kernels.nn import softmax as nn
 from actorflow.values.arrays import as_dtype
 
 COUNTER = (1, 2, 3, 4)
