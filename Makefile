@@ -47,8 +47,10 @@ lint: .venv/dev.stamp
 	@$(BIN)/mypy -n 2 $(SOURCES)
 	@$(BIN)/lint-imports --no-logo --no-cache
 
-# docs/ops.md, from the tables of ops and kernels; the rooms of docs/architecture.md, from docstrings.
+# The lists of names that users see, from actorflow/public/door.py and the modules of ops; docs/ops.md, from the
+# tables of ops and kernels; the rooms of docs/architecture.md, from docstrings.
 docs: .venv/dev.stamp
+	@$(BIN)/python -m actorflow.public.exports
 	@$(BIN)/actorflow ops --markdown > docs/ops.md.new && mv docs/ops.md.new docs/ops.md
 	@$(BIN)/python -m tests.rooms
 

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
+import actorflow as af
 from tests.rooms import PAGE, rooms, written
 
 TOP = Path(__file__).parents[1]
 ROOT = TOP / "actorflow"
 
 MOST_AT_THE_ROOT, MOST_IN_A_FOLDER, MOST_MUTUAL, MOST_LINES = 5, 26, 10, 550
+MOST_ON_TOP = 190
 
 # Module of a library -> the only places of actorflow that may import it; a package stands for all in it.
 ONLY_IN = {
@@ -231,6 +233,11 @@ def test_a_file_is_one_idea() -> None:
 
 def test_folders_are_small_and_the_root_has_doors_only() -> None:
     assert crowded(ROOT) == {}
+
+
+def test_the_door_is_small() -> None:
+    """What else there is stands in namespaces: `actorflow.public.door` says which."""
+    assert len([name for name in dir(af) if not name.startswith("_")]) <= MOST_ON_TOP
 
 
 def test_no_import_goes_back_up_between_rooms() -> None:

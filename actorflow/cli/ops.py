@@ -13,6 +13,7 @@ from actorflow.cli.display import optable
 from actorflow.cli.display.text_table import columns
 from actorflow.errors import ProgramError
 from actorflow.graph import opdef
+from actorflow.graph.opdef import OpDef
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -92,7 +93,7 @@ def table() -> Iterator[str]:
 def explain(name: str) -> Iterator[str]:
     """Yields the docstring of an op, or of anything else that users call, and the facts of an op."""
     plain = names.plain(name)
-    definition = opdef.table().get(plain)
+    definition = opdef.table().get(plain) or _op_of(plain)
     if definition is None:
         yield from _explain_other(plain)
         return
@@ -103,6 +104,14 @@ def explain(name: str) -> Iterator[str]:
     yield ""
     facts = zip(optable.HEADINGS[2:], row.cells[2:], strict=True)
     yield from columns([*facts, ("module", definition.constructor.__module__)])
+
+
+def _op_of(name: str) -> OpDef | None:
+    """The op that users write so: `random.normal` is `random_normal`; None where it is another thing."""
+    found = names.lookup(name)
+    if found is None:
+        return None
+    return next((d for d in opdef.table().values() if optable.api_function(d) is found[1]), None)
 
 
 def _explain_other(name: str) -> Iterator[str]:

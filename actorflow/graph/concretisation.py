@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from actorflow.errors import NoValue, Where
 from actorflow.graph import opdef
 from actorflow.runtime.name_hints import FETCH, FUNCTIONS
+from actorflow.runtime.public_names import dotted
 
 
 class Valueless:
@@ -36,7 +37,7 @@ class Valueless:
         self._refuse("`in`", "compare its elements: af.any(af.equal(tensor, value))")
 
     def __len__(self) -> int:
-        self._refuse("len()", "use tensor.shape[0], or af.shape(tensor)[0] where that is None")
+        self._refuse("len()", "use tensor.shape[0], or af.arrays.shape(tensor)[0] where that is None")
 
     def __float__(self) -> float:
         self._refuse("float()", f"{FETCH}; in the graph, af.cast and the functions of af take tensors")
@@ -45,7 +46,7 @@ class Valueless:
         self._refuse("int()", f"{FETCH}; in the graph, use af.cast")
 
     def __complex__(self) -> complex:
-        self._refuse("complex()", f"{FETCH}; in the graph, use af.cast or af.complex")
+        self._refuse("complex()", f"{FETCH}; in the graph, use af.cast or af.math.complex")
 
     def __index__(self) -> int:
         self._refuse(
@@ -73,7 +74,7 @@ class Valueless:
 def _ours(function: str) -> str:
     """What to write instead of a function of numpy."""
     low = function.lower()
-    known = FUNCTIONS.get(low) or (f"af.{low}" if low in opdef.table() else None)
+    known = FUNCTIONS.get(low) or (f"af.{dotted(low)}" if low in opdef.table() and dotted(low) else None)
     return FETCH if known is None else f"use {known}, or {FETCH}"
 
 

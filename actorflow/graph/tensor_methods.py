@@ -64,7 +64,7 @@ class Methods:
         return call("reshape", self, shape if several else shape[0], **other)
 
     def flatten(self, **other: Any) -> Any:
-        """`af.flatten` into one axis."""
+        """`af.arrays.flatten` into one axis."""
         return call("flatten", self, **other)
 
     def squeeze(self, axis: Any = None, **other: Any) -> Any:

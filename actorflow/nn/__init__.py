@@ -1,9 +1,10 @@
-"""Layers: `af.nn`. Variables made once, ops built at each call; nothing else is hidden.
+"""Layers and verbs of networks: `af.nn`. Variables made once, ops built at each call; nothing else is hidden.
 
 A layer is given its sizes and initialisers when it is made, and makes its variables then, in the
 current graph, under its name. Called, it builds ops; all its calls share the variables.
 `layer.variables` lists them in order. Where training differs from evaluation, the call says which:
-`layer(x, training=True)`. Initialisers are in `af.init`.
+`layer(x, training=True)`. Initialisers are in `af.init`. The verbs of networks, such as `af.nn.relu`,
+stand beside the layers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from actorflow.nn.embedding import Embedding
 from actorflow.nn.functional import apply
 from actorflow.nn.layer import Layer
 from actorflow.nn.normalisation import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from actorflow.nn.ops import *  # noqa: F403
+from actorflow.nn.ops import __all__ as _verbs
 from actorflow.nn.recurrent import bidirectional, rnn
 from actorflow.nn.sequential import Sequential
 from actorflow.nn.stacked import stack_cells
@@ -52,8 +55,9 @@ __all__ = [
     "sample",
     "stack_cells",
 ]
+__all__ += _verbs
 
-for _file in ("attention", "conv", "dense", "embedding", "layer", "sequential"):
+for _file in ("attention", "conv", "dense", "embedding", "layer", "ops", "sequential"):
     del globals()[
         _file
     ]  # the files of classes: `af.nn.dense(3, 4)` would call a module, and say no more than that

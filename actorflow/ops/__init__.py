@@ -1,11 +1,16 @@
-"""The verbs that users build graphs of; each op is a constructor, a spec rule and a gradient rule."""
+"""The verbs that users build graphs of; each op is a constructor, a spec rule and a gradient rule.
 
-# ruff: noqa: RUF022  log10 is sorted before log2
+Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+"""
+
+# ruff: noqa: F401, I001, RUF022  some fill the table only; in the order of names
 
 from __future__ import annotations
 
 import actorflow.ops.array.indexed_slices
-import actorflow.ops.nn.recurrent  # noqa: F401  fills the table
+import actorflow.ops.control.tensor_list
+import actorflow.ops.control.tensor_list_rows
+import actorflow.ops.nn.recurrent
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.custom import custom_gradient
 from actorflow.ops.array.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
@@ -115,7 +120,7 @@ from actorflow.ops.math.elementwise import (
     subtract,
     tanh,
 )
-from actorflow.ops.math.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
+from actorflow.ops.math.exponential import cbrt, exp2, expm1, log10, log1p, log2, logaddexp
 from actorflow.ops.math.logic import (
     equal,
     greater,

@@ -7,15 +7,16 @@ the meaning differs, the text says so.
 
 from __future__ import annotations
 
-import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 from actorflow.errors import UnknownArgument
+from actorflow.runtime.public_names import ELSEWHERE, NAMESPACES, ON_TOP
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,24 +25,23 @@ FETCH = "fetch it: value = await session.run(tensor)"
 """What to do for the value of a tensor."""
 
 FUNCTIONS: Mapping[str, str] = {
-    **{f"reduce_{n}": f"af.{n}" for n in ("sum", "mean", "max", "min", "prod", "all", "any", "logsumexp")},
+    **{f"reduce_{n}": f"af.{n}" for n in ("sum", "mean", "max", "min", "prod", "all", "any")},
     **{f"arc{n}": f"af.a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     **{n: f"af.{n.removeprefix('a')}" for n in ("amax", "amin")},
-    **{f"random_{n}": f"af.random_{n}" for n in ("normal", "uniform")},
-    "absolute": "af.abs", "concatenate": "af.concat", "cat": "af.concat",
-    "hstack": "af.concat(..., axis=1)", "vstack": "af.concat(..., axis=0)", "power": "af.pow",
-    "dot": "af.matmul", "mm": "af.matmul", "bmm": "af.matmul", "arctan2": "af.atan2",
-    "cumsum": "af.cumulative_sum", "cumprod": "af.cumulative_prod", "cummax": "af.cumulative_max",
-    "cummin": "af.cumulative_min", "permute": "af.transpose(x, axes)",
+    "reduce_logsumexp": "af.math.logsumexp", "absolute": "af.abs", "concatenate": "af.concat",
+    "cat": "af.concat", "hstack": "af.concat(..., axis=1)", "vstack": "af.concat(..., axis=0)",
+    "power": "af.pow", "dot": "af.matmul", "mm": "af.matmul", "bmm": "af.matmul", "arctan2": "af.atan2",
+    "cumsum": "af.cumulative_sum", "cumprod": "af.cumulative_prod", "cummax": "af.math.cumulative_max",
+    "cummin": "af.math.cumulative_min", "permute": "af.transpose(x, axes)",
     "permute_dims": "af.transpose(x, axes)", "view": "af.reshape", "unsqueeze": "af.expand_dims",
     "clamp": "af.clip", "clip_by_value": "af.clip", "sub": "af.subtract", "mul": "af.multiply",
     "div": "af.divide", "true_divide": "af.divide", "neg": "af.negative", "mod": "af.remainder",
-    "floormod": "af.remainder", "floordiv": "af.floor_divide", "multinomial": "af.random_categorical",
-    "trace": "af.matrix_trace", "eq": "af.equal", "ne": "af.not_equal", "lt": "af.less", "gt": "af.greater",
-    "le": "af.less_equal", "ge": "af.greater_equal", "t": "af.matrix_transpose",
+    "floormod": "af.remainder", "floordiv": "af.floor_divide", "multinomial": "af.random.categorical",
+    "trace": "af.linalg.matrix_trace", "eq": "af.equal", "ne": "af.not_equal", "lt": "af.less",
+    "gt": "af.greater", "le": "af.less_equal", "ge": "af.greater_equal", "t": "af.matrix_transpose",
     "invert": "af.bitwise_invert", "left_shift": "af.bitwise_left_shift",
     "right_shift": "af.bitwise_right_shift", "rint": "af.round", "fabs": "af.abs", "fix": "af.trunc",
-    "broadcast": "af.broadcast_to", "expand": "af.broadcast_to", "unstack": "af.unstack",
+    "broadcast": "af.broadcast_to", "expand": "af.broadcast_to",
     "unbind": "af.unstack", "chunk": "af.split", "array_split": "af.split", "array": "af.constant",
     "as_tensor": "af.constant", "asarray": "af.constant",
     "from_numpy": "af.constant", "convert_to_tensor": "af.constant", "top_k": "af.topk",
@@ -66,7 +66,7 @@ FUNCTIONS: Mapping[str, str] = {
     "dataset": "af.data.arrays and others", "train": "af.optim", "optimizers": "af.optim",
     "losses": "af.softmax_cross_entropy, af.huber_loss and others", "layers": "af.nn.Dense and others",
     "keras": "af.nn for layers, af.optim for optimizers", "module": "af.nn.Layer",
-    "linalg": "af.inv, af.solve and others", "metrics": "af.in_top_k, af.equal and others",
+    "metrics": "af.in_top_k, af.equal and others",
     "initializers": "af.init", "optimizer": "af.optim.sgd, af.optim.adam and others",
     "queue": "af.FIFOQueue, af.PriorityQueue and others", "vmap": "af.map_fn", "map": "af.map_fn",
     "vectorized_map": "af.map_fn", "pmap": "af.map_fn", "fori_loop": "af.while_loop",
@@ -159,16 +159,17 @@ LAYERS: Mapping[str, str] = {
     "batchnormalization": "af.nn.BatchNorm", "layernormalization": "af.nn.LayerNorm",
     "groupnormalization": "af.nn.GroupNorm", "lstm": "af.nn.LSTMCell, and af.nn.rnn(cell, x)",
     "gru": "af.nn.GRUCell, and af.nn.rnn(cell, x)", "simplernn": "af.nn.RNNCell, and af.nn.rnn(cell, x)",
-    "module": "af.nn.Layer", "model": "af.nn.Layer", "modulelist": "a list of layers", "relu": "af.relu",
-    "gelu": "af.gelu", "silu": "af.silu", "tanh": "af.tanh", "sigmoid": "af.sigmoid",
-    "softmax": "af.softmax", "leakyrelu": "af.leaky_relu", "elu": "af.elu",
-    "activation": "af.relu and others, called on the output",
-    "crossentropyloss": "af.softmax_cross_entropy", "bceloss": "af.binary_cross_entropy",
-    "bcewithlogitsloss": "af.sigmoid_cross_entropy", "mseloss": "af.mean(af.squared_difference(a, b))",
-    "maxpool2d": "af.max_pool", "avgpool2d": "af.avg_pool", "maxpooling2d": "af.max_pool",
-    "averagepooling2d": "af.avg_pool", "multihead_attention": "af.nn.MultiHeadAttention",
-    "multiheadedattention": "af.nn.MultiHeadAttention", "attention": "af.nn.MultiHeadAttention",
-    "functional": "af: af.relu, af.softmax, af.conv2d", "parameter": "af.Variable", "upsample": "af.resize",
+    "module": "af.nn.Layer", "model": "af.nn.Layer", "modulelist": "a list of layers", "relu": "af.nn.relu",
+    "gelu": "af.nn.gelu", "silu": "af.nn.silu", "tanh": "af.tanh", "sigmoid": "af.nn.sigmoid",
+    "softmax": "af.nn.softmax", "leakyrelu": "af.nn.leaky_relu", "elu": "af.nn.elu",
+    "activation": "af.nn.relu and others, called on the output",
+    "crossentropyloss": "af.nn.softmax_cross_entropy", "bceloss": "af.nn.binary_cross_entropy",
+    "bcewithlogitsloss": "af.nn.sigmoid_cross_entropy",
+    "mseloss": "af.mean(af.math.squared_difference(a, b))", "maxpool2d": "af.nn.max_pool",
+    "avgpool2d": "af.nn.avg_pool", "maxpooling2d": "af.nn.max_pool", "averagepooling2d": "af.nn.avg_pool",
+    "multihead_attention": "af.nn.MultiHeadAttention", "multiheadedattention": "af.nn.MultiHeadAttention",
+    "attention": "af.nn.MultiHeadAttention", "functional": "af.nn: af.nn.relu, af.nn.softmax, af.nn.conv2d",
+    "parameter": "af.Variable", "upsample": "af.image.resize",
 }  # fmt: skip
 """Layers elsewhere, in lower case -> ours."""
 
@@ -216,17 +217,39 @@ def hint_of(name: str, ours: Collection[str], prefix: str, table: Mapping[str, s
         table: What others call them.
     """
     low = name.lower()
-    if (advice := ADVICE.get(low)) is not None and prefix == "af.":
+    if (advice := ADVICE.get(low)) is not None and (prefix == "af." or table is FUNCTIONS):
         return advice.format(name)
+    if (place := ELSEWHERE.get(name)) is not None:
+        return f"it is af.{place}"
+    known = table.get(low) or table.get(low.replace("_", ""))
+    if known is not None and name[:1].isupper():  # a class: of what has one name, the layer before the verb
+        return f"here it is {known}"
     same = [n for n in ours if n.lower().replace("_", "") == low.replace("_", "")]
     if same:
         return f"write {prefix}{same[0]}"
-    if (known := table.get(low) or table.get(low.replace("_", ""))) is not None:
+    if known is not None:
         return f"here it is {known}"
-    if name in ours:
-        return f"here it is {prefix}{name}"
-    near = get_close_matches(name, ours, n=1, cutoff=0.8)
-    return f"write {prefix}{near[0]}" if near else None
+    if (place := _last_parts().get(name)) is not None:
+        return f"it is af.{place}"
+    if near := get_close_matches(name, ours, n=1, cutoff=0.8):
+        return f"write {prefix}{near[0]}"
+    near = get_close_matches(name, _last_parts(), n=1, cutoff=0.8)
+    return f"write af.{_last_parts()[near[0]]}" if near else None
+
+
+@cache
+def _last_parts() -> Mapping[str, str]:
+    """What users write behind the last dot -> behind `af.`, where only one place has it; on top first."""
+    places = [*ELSEWHERE.values()]
+    last = Counter(place.rpartition(".")[2] for place in places)
+    inner = {place.rpartition(".")[2]: place for place in places}
+    return {n: place for n, place in inner.items() if last[n] == 1} | {name: name for name in ON_TOP}
+
+
+def _place(name: str) -> str | None:
+    """What users write behind `af.` for a function of this name; None where there is none."""
+    place = ELSEWHERE.get(name) or _last_parts().get(name)
+    return None if place in NAMESPACES else place
 
 
 def describe(message: str, hint: str | None) -> str:
@@ -248,7 +271,7 @@ def without(message: str, hint: str | None, name: str, obj: object) -> Attribute
 def missing(module: ModuleType, name: str, ours: Collection[str]) -> AttributeError:
     """Returns the error for a name that a public module of ours does not have."""
     message = f"module {module.__name__!r} has no attribute {name!r}"
-    prefix, table = _TABLES[module.__name__]
+    prefix, table = _TABLES.get(module.__name__) or (f"af.{module.__name__.rpartition('.')[2]}.", FUNCTIONS)
     hint = None if name.startswith("__") else hint_of(name, ours, prefix, table)
     return without(message, hint, name, module)
 
@@ -276,14 +299,13 @@ def missing_method(obj: object, name: str, table: Mapping[str, str], verb: str =
 @lru_cache(1024)  # whether an object has a method is often asked: 4 µs against 40
 def _method_hint(name: str, kind: type, verb: str) -> str | None:
     low = name.lower()
-    verbs = sys.modules["actorflow"].__all__ if verb else ()
-    if verb and low.endswith("_") and (low[:-1] in verbs or low[:-1] in FUNCTIONS):
-        what = FUNCTIONS.get(low[:-1], f"af.{low[:-1]}")
+    if verb and low.endswith("_") and (low[:-1] in FUNCTIONS or _place(low[:-1]) is not None):
+        what = FUNCTIONS.get(low[:-1], f"af.{_place(low[:-1])}")
         return f"nothing is changed in place: use what {what} returns; a variable has variable.assign(value)"
     if verb and (known := FUNCTIONS.get(low)) is not None:
         return f"use {known}"
-    if low in verbs:
-        return verb.format(low)
+    if verb and (place := _place(low)) is not None:
+        return verb.format(place)
     public = [other for other in dir(kind) if not other.startswith("_")]
     near = get_close_matches(low, public, n=1, cutoff=0.75)
     return f"write .{near[0]}" if near else None
@@ -306,7 +328,9 @@ def unknown_argument(callee: str, name: str, known: Collection[str]) -> UnknownA
     if ours in known:
         hint: str | None = f"write {ours}="
     elif name == "activation":
-        hint = "call it on the output, as in af.relu(layer(x)), or put it after the layer in af.nn.Sequential"
+        hint = (
+            "call it on the output, as in af.nn.relu(layer(x)), or put it after the layer in af.nn.Sequential"
+        )
     else:
         near = get_close_matches(name, known, n=1, cutoff=0.75)
         hint = f"write {near[0]}=" if near else None

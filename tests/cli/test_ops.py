@@ -81,13 +81,13 @@ def test_an_unknown_op_names_near_ones_and_exits_2(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        ("af.relu", "af.relu(x)"),
-        ("actorflow.relu", "af.relu(x)"),
-        ("af.relu(x)", "af.relu(x)"),
+        ("af.nn.relu", "af.nn.relu(x)"),
+        ("actorflow.nn.relu", "af.nn.relu(x)"),
+        ("af.nn.relu(x)", "af.nn.relu(x)"),
         ("af.gather", "af.gather(params, indices, axis=0, batch_dims=0)"),
         ("gather", "af.gather(params, indices, axis=0, batch_dims=0)"),
-        ("jvp", "af.jvp(ys, xs, vs)"),
-        ("af.hessian_vector_product", "af.hessian_vector_product(y, xs, vs)"),
+        ("jvp", "af.autodiff.jvp(ys, xs, vs)"),
+        ("af.autodiff.hessian_vector_product", "af.autodiff.hessian_vector_product(y, xs, vs)"),
         ("minimize", "af.minimize("),
         ("nn.Dense", "af.nn.Dense(inputs, outputs, *, bias=True"),
         ("Dense", "af.nn.Dense(inputs, outputs, *, bias=True"),
@@ -133,7 +133,14 @@ def test_names_of_others_are_not_ours_and_lead_to_ours(name: str) -> None:
 def test_verbs_made_of_other_ops_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     listed = {line.split()[0] for line in printed(capsys).splitlines() if line}
 
-    assert listed >= {"jvp", "hessian_vector_product", "minimize", "gradients", "median", "gather"}
+    assert listed >= {
+        "autodiff.jvp",
+        "autodiff.hessian_vector_product",
+        "minimize",
+        "gradients",
+        "math.median",
+        "gather",
+    }
     assert "gather" not in optable.find_composed()
 
 

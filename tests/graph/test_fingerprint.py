@@ -60,14 +60,14 @@ def trained(
     queue: str = "FIFOQueue",
     times: float = 2.0,
 ) -> Graph:
-    @af.custom_gradient
+    @af.autodiff.custom_gradient
     def passing(x: af.Tensor) -> Any:
         return x * 1.0, lambda grad: grad * times
 
     with Graph() as graph:
         w = af.Variable(np.ones(2, "float32"), name="w")
         af.minimize(af.sum(passing(w.as_tensor())), optimizer or af.optim.sgd(0.25), name="train")
-        getattr(af, queue)(capacity, "float32", (), name="q")
+        getattr(af.state, queue)(capacity, "float32", (), name="q")
     return graph
 
 

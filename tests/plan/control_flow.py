@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import actorflow as af
+from actorflow import ops
 
 MODULUS = 97
 SUPPLY = 200
@@ -135,9 +136,9 @@ def _queues(built: Built, block: Block, at: tuple[int, ...]) -> None:
         name = "_".join(map(str, here))
         match statement[0]:
             case "take":
-                built.supplied[here] = af.FIFOQueue(SUPPLY, "int64", (), name=f"take_{name}")
+                built.supplied[here] = af.state.FIFOQueue(SUPPLY, "int64", (), name=f"take_{name}")
             case "put":
-                built.filled[here] = af.FIFOQueue(SUPPLY, "int64", (), name=f"put_{name}")
+                built.filled[here] = af.state.FIFOQueue(SUPPLY, "int64", (), name=f"put_{name}")
             case "loop":
                 _queues(built, statement[4], here)
             case "cond" | "case" | "call":
@@ -150,7 +151,7 @@ def _queues(built: Built, block: Block, at: tuple[int, ...]) -> None:
 def _build(built: Built, block: Block, known: list[Any], at: tuple[int, ...], options: Any) -> list[Any]:
     for k, statement in enumerate(block):
         made = _built(built, statement, known, (*at, k), options)
-        known = known + (list(map(af.identity, made)) if touches(statement) else made)
+        known = known + (list(map(af.arrays.identity, made)) if touches(statement) else made)
     return known
 
 
@@ -180,11 +181,11 @@ def _built(
     match statement:
         case ("op", name, a, b):
             with af.device(_of(built.devices, a + b) or None):
-                return [_whole(getattr(af, name)(_of(known, a), _of(known, b)))]
+                return [_whole(getattr(ops, name)(_of(known, a), _of(known, b)))]
         case ("const", value):
             return [af.constant(np.int64(value))]
         case ("random",):
-            return [af.random_integers(0, MODULUS, dtype="int64")]
+            return [af.random.integers(0, MODULUS, dtype="int64")]
         case ("read", v):
             return [_whole(built.variables[v].read())]
         case ("add_to", v, a):
@@ -202,7 +203,7 @@ def _built(
             ]
             return list(af.switch_case(_of(known, index) % np.int64(4) - np.int64(1), functions, **options))
         case ("call", _, (branch,)):
-            return list(af.recompute(_branch(built, branch, known, (*at, 0), options))())
+            return list(af.autodiff.recompute(_branch(built, branch, known, (*at, 0), options))())
     return _loop(built, statement, known, at, options)
 
 
@@ -245,7 +246,7 @@ def _branch(
 
     def build() -> list[Any]:
         found = _build(built, inner, list(known), at, options)
-        return [af.identity(_of(found, r)) for r in results]
+        return [af.arrays.identity(_of(found, r)) for r in results]
 
     return build
 

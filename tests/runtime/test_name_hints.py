@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow import sim
+from actorflow import ops, sim
 from actorflow.errors import ConfigError, GraphError, UnknownArgument
 from actorflow.graph.opdef import table
 from actorflow.graph.tensor_methods import Methods
@@ -237,9 +237,25 @@ class _NoHypothesis:
         (af, "Linear", "here it is af.nn.Dense"),
         (af, "concatenate", "here it is af.concat"),
         (af, "cat", "here it is af.concat"),
-        (af, "ReLU", "write af.relu"),
+        (af, "ReLU", "here it is af.nn.relu"),
+        (af, "relu", "it is af.nn.relu"),
+        (af, "random_normal", "it is af.random.normal"),
+        (af, "normal", "it is af.random.normal"),
+        (af, "bytes_join", "it is af.strings.join"),
+        (af, "slice", "it is af.arrays.slice"),
+        (af, "Stack", "it is af.state.Stack"),
+        (af, "Slices", "it is af.types.Slices"),
+        (af, "ActorflowError", "it is af.errors.ActorflowError"),
+        (af, "unsorted_segment_sums", "write af.math.unsorted_segment_sum"),
+        (af.math, "exp", "it is af.exp"),
+        (af.math, "relu", "it is af.nn.relu"),
+        (af.math, "erff", "write af.math.erf"),
+        (af.linalg, "matmul", "it is af.matmul"),
+        (af.linalg, "norm", "here it is af.linalg.vector_norm"),
+        (af.random, "randn", "here it is af.random.normal"),
+        (af.nn, "tanh", "here it is af.tanh"),
         (af, "matMul", "write af.matmul"),
-        (af, "softmx", "write af.softmax"),
+        (af, "softmx", "write af.nn.softmax"),
         (af, "GradientTape", "here it is af.gradients(ys, xs)"),
         (af, "variable", "write af.Variable"),
         (af, "float32", 'here it is the text "float32"'),
@@ -248,8 +264,8 @@ class _NoHypothesis:
         (af.nn, "dense", "write af.nn.Dense"),
         (af.nn, "conv", "write af.nn.Conv"),
         (af.nn, "attention", "here it is af.nn.MultiHeadAttention"),
-        (af.nn, "ReLU", "here it is af.relu"),
-        (af.nn, "CrossEntropyLoss", "here it is af.softmax_cross_entropy"),
+        (af.nn, "ReLU", "here it is af.nn.relu"),
+        (af.nn, "CrossEntropyLoss", "here it is af.nn.softmax_cross_entropy"),
         (af.nn, "Batchnorm", "write af.nn.BatchNorm"),
         (af.optim, "Adam", "write af.optim.adam"),
         (af.optim, "SGD", "write af.optim.sgd"),
@@ -268,7 +284,7 @@ def test_a_name_that_others_use_is_told_by_ours(module: Any, name: str, hint: st
     assert not hasattr(module, name)
 
 
-@pytest.mark.parametrize("module", [af, af.nn, af.optim])
+@pytest.mark.parametrize("module", [af, af.nn, af.optim, af.linalg, af.random])
 def test_a_name_that_is_near_nothing_gets_no_hint(module: Any) -> None:
     for name in ("zzqqxx", "__wrapped__"):
         with pytest.raises(AttributeError) as caught:
@@ -289,7 +305,7 @@ def x() -> af.Tensor:
 
 WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "sum, dim": (lambda: af.sum(x(), dim=1), "write axis="),  # type: ignore[call-arg]
-    "softmax, dim": (lambda: af.softmax(x(), dim=-1), "write axis="),  # type: ignore[call-arg]
+    "softmax, dim": (lambda: af.nn.softmax(x(), dim=-1), "write axis="),  # type: ignore[call-arg]
     "concat, dim": (lambda: af.concat([x(), x()], dim=1), "write axis="),  # type: ignore[call-arg]
     "mean, keepdim": (lambda: af.mean(x(), 1, keepdim=True), "write keepdims="),  # type: ignore[call-arg]
     "max, keep_dims": (lambda: af.max(x(), 1, keep_dims=True), "write keepdims="),  # type: ignore[call-arg]
@@ -300,7 +316,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "a method": (lambda: x().mean(dim=1), "write axis="),
     "Dense, activation": (
         lambda: af.nn.Dense(3, 4, activation="relu"),  # type: ignore[call-arg]
-        "call it on the output, as in af.relu(layer(x)), or put it after the layer in af.nn.Sequential",
+        "call it on the output, as in af.nn.relu(layer(x)), or put it after the layer in af.nn.Sequential",
     ),
     "Dense, in_features": (lambda: af.nn.Dense(in_features=3), "write inputs="),  # type: ignore[call-arg]
     "Conv, kernel_size": (lambda: af.nn.Conv(1, 2, kernel_size=3), "write size="),  # type: ignore[call-arg]
@@ -332,8 +348,8 @@ def test_an_argument_that_others_have_is_told_by_our_name(build: Callable[[], An
 def test_every_verb_with_an_axis_answers_dim() -> None:
     asked = 0
     with af.Graph():
-        for name in set(af.__all__) & set(table()):
-            verb = getattr(af, name)
+        for name in {*ops.__all__} & set(table()):
+            verb = getattr(ops, name)
             if "axis" not in signature(verb).parameters:
                 continue
             with pytest.raises(UnknownArgument) as caught:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import actorflow.kernels  # noqa: F401  fills the table of kernels
@@ -83,12 +84,17 @@ def groups() -> Iterator[tuple[str, str, list[Row]]]:
 def find_composed() -> dict[str, Callable[..., Any]]:
     """Returns the user's verbs that are no ops themselves but put some together."""
     told = {id(api_function(d)) for d in opdef.table().values()}
-    verbs = {name: getattr(ops, name) for name in ops.__all__}
-    verbs |= {name: getattr(public, name) for name in _BUILDING}
-    return {n: verbs[n] for n in sorted(verbs) if inspect.isfunction(verbs[n]) and id(verbs[n]) not in told}
+    verbs = {id(getattr(ops, name)) for name in ops.__all__}
+    return {
+        name: value
+        for name, value in sorted(public.everything())
+        if inspect.isfunction(value)
+        and id(value) not in told
+        and (id(value) in verbs or value.__name__ in _BUILDING)
+    }
 
 
-_BUILDING = ("custom_gradient", "gradients", "hessian_vector_product", "jvp", "minimize")  # not in `ops`
+_BUILDING = ("hessian_vector_product", "jvp", "minimize")  # not in `ops`
 
 
 def summary(of: Any) -> str:
@@ -98,8 +104,14 @@ def summary(of: Any) -> str:
 
 def call(constructor: Callable[..., Any]) -> str:
     """Returns how a constructor is called, for example `af.sum(x, axis=None, keepdims=False)`."""
-    users = constructor in (getattr(where, constructor.__name__, None) for where in (ops, public))
-    return f"{'af.' if users else ''}{constructor.__qualname__}{arguments(constructor)}"
+    users = _written().get(id(constructor))
+    return f"{constructor.__qualname__ if users is None else f'af.{users}'}{arguments(constructor)}"
+
+
+@cache
+def _written() -> dict[int, str]:
+    """What users write behind `af.` for a function or class, by its identity."""
+    return {id(value): name for name, value in public.everything()}
 
 
 def arguments(constructor: Callable[..., Any]) -> str:

@@ -88,7 +88,7 @@ def ctc_loss(
 
     >>> with af.Graph():
     ...     logits = af.placeholder("float32", (None, 50, 28), name="logits")
-    ...     af.ctc_loss(logits, af.placeholder("int32", (None, 9), name="labels"), [50], [9])
+    ...     af.nn.ctc_loss(logits, af.placeholder("int32", (None, 9), name="labels"), [50], [9])
     <Tensor ctc_loss:0 (1,) float32>
     """
     inputs = [as_tensor(v) for v in (logits, labels, logit_lengths, label_lengths)]
@@ -108,7 +108,7 @@ def _grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
         message = (
             "ctc_loss has no second derivative for its logits: it would need a pass over all pairs of times"
         )
-        hint = "stop the gradient at one of the two; af.jvp and the first gradient are there"
+        hint = "stop the gradient at one of the two; af.autodiff.jvp and the first gradient are there"
         raise GradientError(message, where=use.node.where, hint=hint)
     *given, dy = use.inputs
     slopes = build_one("ctc_loss_grad", [*given, ones_like(dy)], use.attrs)
@@ -130,8 +130,8 @@ def ctc_loss_grad(
 
     Shapes:   those of `ctc_loss`, dy (n,) -> that of logits
     Dtypes:   logits and dy floating, the same; the others integers
-    Gradient: to dy, sum(g * that of ctc_loss) over time and classes, which `af.jvp` needs; asking for
-              one to the logits is an error.
+    Gradient: to dy, sum(g * that of ctc_loss) over time and classes, which `af.autodiff.jvp` needs; asking
+              for one to the logits is an error.
     Raises:   as `ctc_loss` does.
     """
     inputs = [as_tensor(v) for v in (logits, labels, logit_lengths, label_lengths, dy)]

@@ -80,14 +80,14 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
         reduction: "mean" over all that are taken, or "sum".
         name: Name of the accumulator; `accumulator`, `accumulator_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same accumulator, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: for another dtype or reduction.
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     grads = af.ConditionalAccumulator("float32", (3,))
+    ...     grads = af.state.ConditionalAccumulator("float32", (3,))
     ...     accepted = grads.apply_grad([1.0, 2.0, 3.0], local_step=0)
     ...     print(accepted.spec, grads.take_grad(2).spec)
     () bool (3,) float32
@@ -150,7 +150,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
         per_index: Whether a mean is over those gradients that had the row, instead of over all.
         name: Name of the accumulator; `sparse_accumulator`, … when left out.
         shared_name: Under which all sessions of an actor system find the same accumulator, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: for another dtype, shape or reduction.
@@ -159,7 +159,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
     >>> with af.Graph():
     ...     table = af.placeholder("float32", (1000, 8), name="table")
     ...     (grad,) = af.gradients(af.sum(af.gather(table, [3, 1, 3])), table)
-    ...     grads = af.SparseConditionalAccumulator("float32", (1000, 8))
+    ...     grads = af.state.SparseConditionalAccumulator("float32", (1000, 8))
     ...     accepted = grads.apply_grad(grad)
     ...     print(grads.take_grad(1).values.spec)
     (None, 8) float32
