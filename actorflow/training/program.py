@@ -35,8 +35,8 @@ class Program:
             for choosing between programs. Time spent there is not training time.
         test: Called with the session once, after the last epoch, so that the test set is read once;
             returns scores by name. A run that fails or is stopped does not test.
-        actors: Called with the `af.types.Process` in every process of a cluster, each time one begins, before it
-            is of the cluster: spawns there what `cluster.ref("worker0/NAME")` finds. A plain function.
+        actors: Called with the `af.types.Process` in every process of a cluster, each time one begins, before
+            it is of the cluster: spawns there what `cluster.ref("worker0/NAME")` finds. A plain function.
     """
 
     graph: Graph

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
+from actorflow import ops
 from actorflow.errors import ActorflowError
 
 
@@ -42,12 +43,12 @@ BUILT: dict[str, tuple[Callable[[], Any], str]] = {
     "half + integers": (lambda: af.cast(x(), "float16") + whole(), "af.cast(x, 'float16')"),
     "integers / number": (lambda: whole() / 2, "af.cast(x, 'float32'), or divide whole numbers"),
     "exp of integers": (lambda: af.exp(whole()), "af.cast(x, 'float32')"),
-    "softmax of integers": (lambda: af.softmax(whole()), "af.cast(x, 'float32')"),
+    "softmax of integers": (lambda: af.nn.softmax(whole()), "af.cast(x, 'float32')"),
     "sizes of reshape": (lambda: af.reshape(x(), (5,)), "it has 12 elements; one size may be -1"),
     "two open sizes": (lambda: af.reshape(x(), (-1, -1)), "name all sizes but one"),
     "squeeze": (lambda: af.squeeze(x(), 0), "leave axis out, or name axes not known to be larger"),
     "squeeze of another": (lambda: af.squeeze(af.zeros((4, 1, 1)), 0), "name axes of size 1: 1, 2"),
-    "pad": (lambda: af.pad(x(), [(1, 1)]), "one pair for each of 2 axes"),
+    "pad": (lambda: af.arrays.pad(x(), [(1, 1)]), "one pair for each of 2 axes"),
     "an axis twice": (lambda: af.sum(x(), (0, 0)), "name each axis once"),
     "axis of a scalar": (lambda: af.sum(af.constant(1.0), 0), "a scalar has no axis"),
 }
@@ -62,7 +63,7 @@ def test_a_refusal_while_building_says_what_to_write(build: Callable[[], Any], h
 
 
 def of_axis(name: str, *args: Any) -> Callable[[int], Any]:
-    return lambda axis: getattr(af, name)(x(), *args, axis=axis)
+    return lambda axis: getattr(ops, name)(x(), *args, axis=axis)
 
 
 AXES: dict[str, Callable[[int], Any]] = {
@@ -95,7 +96,7 @@ def test_an_axis_that_is_not_there_is_told_with_those_that_are(name: str, axis: 
 
 def test_the_error_of_median_is_placed_at_median() -> None:
     with af.Graph(), pytest.raises(ActorflowError) as caught:
-        af.median(x(), axis=5)
+        af.math.median(x(), axis=5)
 
     assert caught.value.where is not None
     assert caught.value.where.op == "median"

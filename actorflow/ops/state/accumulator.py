@@ -124,7 +124,7 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
         """
         if isinstance(grad, IndexedSlices | Slices):
             message = f"accumulator {self.name!r} takes dense gradients, got {grad!r:.60}"
-            hint = "af.SparseConditionalAccumulator takes some rows; grad.to_dense() is all of them"
+            hint = "af.state.SparseConditionalAccumulator takes some rows; grad.to_dense() is all of them"
             raise argument_checks.spec_error(message, hint)
         tensors = [as_typed_tensor(grad, self.spec.dtype), as_typed_tensor(local_step, _INT64)]
         return self._ask_one("accumulator_apply_grad", tensors)
@@ -206,7 +206,10 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
             grad = IndexedSlices(*grad)
         if not isinstance(grad, IndexedSlices):
             message = f"accumulator {self.name!r} takes IndexedSlices, got {grad!r:.60}"
-            hint = "af.ConditionalAccumulator takes dense gradients; af.IndexedSlices(values, indices, shape)"
+            hint = (
+                "af.state.ConditionalAccumulator takes dense gradients; "
+                "af.IndexedSlices(values, indices, shape)"
+            )
             raise argument_checks.spec_error(message, hint)
         try:
             merge(grad.shape, self.spec.shape)
