@@ -218,7 +218,7 @@ class Company:
 
     Attributes:
         outcomes: What workers heard.
-        silenced: Processes whose beats get lost.
+        silenced: Processes whose heartbeats get lost.
     """
 
     chief: Ref

@@ -1,4 +1,4 @@
-"""A worker takes its seat, works, and leaves; and says what went wrong."""
+"""A worker takes its assignment, works, and leaves; and says what went wrong."""
 
 from __future__ import annotations
 
