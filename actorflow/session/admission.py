@@ -8,7 +8,7 @@ that, steps that fill all places and run further ones would wait for each other 
 | --- | --- |
 | run by no step of the session | one of `limit`, in the order of calls |
 | run by a step | one of `limit` if there is room; else that of the step which runs it, when it is not lent |
-| computes a first value | none: others may wait for it |
+| computes an initial value | none: others may wait for it |
 
 Whose place a step has when the step that lent it ends first, it keeps. So of `limit` places no more than
 `limit` are ever taken, however deep steps are nested; how deep they may be is `MAX_DEPTH`.

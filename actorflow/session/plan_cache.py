@@ -64,7 +64,7 @@ class PlanCache:
         passes: Which make programs cheaper.
         placer: Where nodes go.
         lower_all: Whether all loops, branches and calls run as nodes of their own.
-        initialises: Whether variables get their first values by themselves.
+        initialises: Whether variables get their initial values by themselves.
 
     Attributes:
         known: Those there are; one may have been made before shared state was dropped.

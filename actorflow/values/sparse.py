@@ -40,7 +40,7 @@ class SparseRows:
         SpecError: when they do not fit.
 
     >>> import numpy as np
-    >>> rows = af.optim.Rows(np.array([1, 3]), np.ones((2, 2), "float32"), (4, 2))
+    >>> rows = af.optim.SparseRows(np.array([1, 3]), np.ones((2, 2), "float32"), (4, 2))
     >>> rows.to_dense().sum(axis=1).tolist()
     [0.0, 2.0, 0.0, 2.0]
     """
@@ -80,7 +80,7 @@ class SparseRows:
         return f"<Rows {len(self)} of {self.shape} {self.dtype.name}>"
 
     def same_rows(self, other: Touched) -> bool:
-        """Tells whether `other` is Rows too, with the same indices."""
+        """Tells whether `other` is SparseRows too, with the same indices."""
         if type(other) is not SparseRows:
             return False
         return other.indices is self.indices or bool(np.array_equal(other.indices, self.indices))
@@ -441,7 +441,7 @@ def put(cell: list[Array], rows: SparseRows, spare: Array, *, filled: bool = Fal
 def _memory(cell: list[Array]) -> Array | None:
     """What to write to when nobody but `cell` can reach the array in it; None when somebody may.
 
-    An array that is lent is `leases`' to judge. Another has to own its memory: then every view and
+    An array that is lent is `lease`'s to judge. Another has to own its memory: then every view and
     buffer holds a reference to it.
     """
     if type(cell[0]) is not NDArray:

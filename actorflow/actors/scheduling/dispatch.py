@@ -54,7 +54,7 @@ class Runnable(Protocol):
 
     @property
     def strand(self) -> str:
-        """Its name in schedules and traces: turns of one lane keep their order."""
+        """Its name in schedules and traces: turns of one strand keep their order."""
         ...
 
     @property

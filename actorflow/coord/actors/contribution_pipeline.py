@@ -39,7 +39,7 @@ from actorflow.values import arrays
 
 
 class UnderWay(Protocol):
-    """A step that has begun: a Stepping."""
+    """A step that has begun: a StreamedStep."""
 
     @property
     def bears(self) -> int:
@@ -85,7 +85,7 @@ class Computing(Protocol):
 
 
 class BatchSupply(Protocol):
-    """What gives batches: a Supply."""
+    """What gives batches: a BatchReader."""
 
     @property
     def sizes(self) -> Mapping[int, int]:

@@ -1,4 +1,4 @@
-"""Permits: leases on one computation each, bound to a rank and its life, with the batch it is about.
+"""Permits: leases on one computation each, bound to a rank and its incarnation, with the batch it is about.
 
 A permit is out from `grant` until it is closed: its contribution is complete, it was missed, its worker found
 no batch, is dead or has left, its version is late, or it expired since for `lease_s` nobody beat who works on

@@ -12,7 +12,7 @@ The rule (TensorFlow's executor, `reference executor.cc`, white paper section 4.
   that come after it fired are swallowed when dead; a second live one is a broken graph.
 
 Departure: in a loop the Merge of a variable expects its Enter inputs in iteration 0 and its
-NextIteration inputs in every later one (two rules for one node, see `live.Layout`; a Merge of
+NextIteration inputs in every later one (two rules for one node, see `FrameTemplate`; a Merge of
 branches has one), so that a loop entered by dead tokens ends like any other region, without
 counting outstanding operations.
 

@@ -56,7 +56,7 @@ class ApplyGradients:
 
 @dataclass(frozen=True, slots=True)
 class MakeState:
-    """Steward → shard → optimizer, asked: make the state before the first update; answered when that is done.
+    """Process agent → shard → optimizer, asked: make the state before the first update; answered when done.
 
     Attributes:
         limit_s: How long that may take.

@@ -6,7 +6,7 @@ there any more and which takes it has used up. When all have said so, or are los
 taken out of queues learn what of it to give back, and say that it is back.
 
 INVARIANT: a step is over exactly once, well or not; after that nothing changes it but `settle`, once, and
-`settled`.
+`settle_process`.
 
 Pure: events go in, and whom to tell comes out.
 """

@@ -275,7 +275,7 @@ class StarvationDetector:
             waits = "waits" if verdict.queued == 1 else "wait"
             found.append(f"{pluralise(verdict.queued, 'step')} {waits} for admission, max_steps is {limit}")
         for name, count in (verdict.waiting or {}).items():
-            where = f"for {name}" if " " in name else f"at {name!r}"  # a step or a first value, or a resource
+            where = f"for {name}" if " " in name else f"at {name!r}"  # a step, an initial value, a resource
             found.append(f"{pluralise(count, 'step')} {'waits' if count == 1 else 'wait'} {where}")
         return ", ".join(found)
 
