@@ -367,6 +367,5 @@ class ProcessRuntime:
             self.end(reason)
 
     def __repr__(self) -> str:
-        return (
-            f"<Station '{self.name}', incarnation {self.incarnation}: reaches {', '.join(self.reachable())}>"
-        )
+        reached = ", ".join(self.reachable())
+        return f"<ProcessRuntime '{self.name}', incarnation {self.incarnation}: reaches {reached}>"

@@ -155,7 +155,7 @@ class DistributedSession:
 
     def __repr__(self) -> str:
         state = f"{self._steps.counted}/{self.max_steps} steps live" if self._open else "closed"
-        return f"<SpreadSession of {self.graph!r} over {len(self._processes)} processes, {state}>"
+        return f"<DistributedSession of {self.graph!r} over {len(self._processes)} processes, {state}>"
 
     # -- life --------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class DistributedStep:
         self._expire = expire
 
     def __repr__(self) -> str:
-        return f"<SpreadStep {self.number}, {self.gathering!r}>"
+        return f"<DistributedStep {self.number}, {self.gathering!r}>"
 
     def blocked(self) -> Blocked[Any]:
         """Returns what it waits for in this process, as far as that is code of the user."""

@@ -79,7 +79,7 @@ class QueueRunner:
 
     def __repr__(self) -> str:
         state = f"{pluralise(len(self._tasks), 'task')}" if self._open else "closed"
-        return f"<Feeder of {sorted(self._filling)}, {state}>"
+        return f"<QueueRunner of {sorted(self._filling)}, {state}>"
 
     async def __aenter__(self) -> Self:
         if self._filling or self._open:

@@ -39,7 +39,7 @@ class DenseGradientSum:
         self.total: Array | None = None
 
     def __repr__(self) -> str:
-        return f"<DenseSum of {pluralise(self.count, 'gradient')}>"
+        return f"<DenseGradientSum of {pluralise(self.count, 'gradient')}>"
 
     def add(self, grad: Array) -> None:
         """Adds a gradient, of the shape of those before."""
@@ -83,7 +83,7 @@ class SparseGradientSum:
 
     def __repr__(self) -> str:
         rows = pluralise(self.indices.size, "row")
-        return f"<RowSum of {pluralise(self.count, 'gradient')}, {rows} of {self._shape}>"
+        return f"<SparseGradientSum of {pluralise(self.count, 'gradient')}, {rows} of {self._shape}>"
 
     def add(self, values: Array, indices: Array) -> None:
         """Adds `values[i]` to row `indices[i]`; a row may come twice, and from the end.

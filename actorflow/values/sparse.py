@@ -77,7 +77,7 @@ class SparseRows:
         return int(self.indices.size)
 
     def __repr__(self) -> str:
-        return f"<Rows {len(self)} of {self.shape} {self.dtype.name}>"
+        return f"<SparseRows {len(self)} of {self.shape} {self.dtype.name}>"
 
     def same_rows(self, other: Touched) -> bool:
         """Tells whether `other` is SparseRows too, with the same indices."""

@@ -209,7 +209,7 @@ class RemoteHub:
 
     def __repr__(self) -> str:
         peers = ", ".join(repr(peer) for peer, _ in self._attached.values()) or "nobody attached"
-        return f"<Post '{self.name}', incarnation {self.incarnation}: {peers}>"
+        return f"<RemoteHub '{self.name}', incarnation {self.incarnation}: {peers}>"
 
 
 class _AttachedChannel:

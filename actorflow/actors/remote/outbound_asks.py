@@ -274,7 +274,7 @@ class OutboundAsks:
         return f"{'up' if self.up else 'lost'}, {asks}, {self.waiting} {verb} for credit"
 
     def __repr__(self) -> str:
-        return f"<Peer '{self.name}' {self.state()}>"
+        return f"<OutboundAsks '{self.name}' {self.state()}>"
 
 
 class _LineWatcher:

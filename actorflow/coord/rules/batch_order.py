@@ -94,4 +94,4 @@ class BatchOrder:
         return None if self.epochs is not None and self._next[0] >= self.epochs else self._next
 
     def __repr__(self) -> str:
-        return f"<Batches from {self._next}, {len(self._again)} again, sizes {self.sizes}>"
+        return f"<BatchOrder from {self._next}, {len(self._again)} again, sizes {self.sizes}>"

@@ -94,7 +94,7 @@ class UseRecord:
         return frozenset(n for sets in self._sets for chosen in sets.values() for _, n in chosen)
 
     def __repr__(self) -> str:
-        return f"<Ledger of shards at versions {self.versions}>"
+        return f"<UseRecord of shards at versions {self.versions}>"
 
 
 def union(sets: Sequence[Chosen]) -> Chosen:

@@ -37,4 +37,4 @@ class PerShardQuorum:
         return contributions.first(enough.count)
 
     def __repr__(self) -> str:
-        return f"<Closing at {self.enough}>"
+        return f"<PerShardQuorum at {self.enough}>"

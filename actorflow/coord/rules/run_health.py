@@ -234,7 +234,7 @@ class Reachability:
             self._since += away_s
 
     def __repr__(self) -> str:
-        return f"<Reach: {sorted(self._unreached)} are cut off from a shard>"
+        return f"<Reachability: {sorted(self._unreached)} are cut off from a shard>"
 
 
 _UNSAID = ", and does not say that it works on it"

@@ -46,7 +46,7 @@ class StepCompletion:
 
     def __repr__(self) -> str:
         state = "over" if self.over else "aborting" if self.error is not None else "running"
-        return f"<Gathering {state}, running {sorted(self.running)}, aborting {sorted(self.aborting)}>"
+        return f"<StepCompletion {state}, running {sorted(self.running)}, aborting {sorted(self.aborting)}>"
 
     def done(self, process: str, holds: bool, spent: Iterable[int]) -> bool:
         """Takes that a part is done; returns whether the step has ended well with it."""

@@ -49,7 +49,7 @@ class LookForStarved:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "Look()"
+        return "LookForStarved()"
 
 
 LOOK = LookForStarved()
@@ -177,7 +177,7 @@ class StarvationDetector:
         self._sure_of: float | None = None  # since when nobody could, as the last look found it
 
     def __repr__(self) -> str:
-        return f"<Hunger for {self._what} {self.resource!r}, {len(self.since)} wait>"
+        return f"<StarvationDetector for {self._what} {self.resource!r}, {len(self.since)} wait>"
 
     def begin(self, look_in: Callable[[float], None]) -> None:
         """From now on `look_in(seconds)` is called when `find_starved` has to be."""

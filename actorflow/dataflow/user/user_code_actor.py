@@ -139,7 +139,7 @@ class UserCodeActor(Actor):
 
     def __repr__(self) -> str:
         most = "" if self._limit is None else f" of at most {self._limit}"
-        return f"<PerformerActor of {self.what}, {len(self._running)}{most} run, {len(self._waiting)} wait>"
+        return f"<UserCodeActor of {self.what}, {len(self._running)}{most} run, {len(self._waiting)} wait>"
 
     def receive(self, message: Any) -> Any:
         """Begins a call, lets it wait for its turn, or forgets one that waits."""
