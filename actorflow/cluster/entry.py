@@ -1,4 +1,4 @@
-"""What `actorflow worker` does in a process that is not the chief: serves until it is over, and says why."""
+"""The entry of `actorflow worker`, in a process that is not the chief: serves until the end, and says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything of a real process: its actors, its ways to all others, and how it ends.
+"""The runtime of a real process: its actors, its ways to all others, and how it ends.
 
     system      the actors
     process     state, steps and the agent, as in a simulated cluster

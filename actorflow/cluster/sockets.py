@@ -1,4 +1,4 @@
-"""How a real process gets its sockets: where it binds, which keys it holds."""
+"""The sockets of a real process: where it binds, which keys it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sees to it that a worker takes part in a run, in every incarnation of its process."""
+"""The worker supervisor: it has a worker take part in a run, in every incarnation of its process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps may run: so many at once, and those that others of them wait for.
+"""The admission of steps: so many run at once, and those that others of them wait for.
 
 A step that runs may run further steps of its session, from code of the user that it calls. It ends only
 when these have, so that its place does nothing meanwhile: it lends it to one of them at a time. Without

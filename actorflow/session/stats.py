@@ -1,4 +1,4 @@
-"""What a session says about itself: what it has done, and what it is waiting for."""
+"""The statistics of a session, and its dump: what it has done, and what it is waiting for."""
 
 from __future__ import annotations
 

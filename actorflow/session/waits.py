@@ -1,4 +1,4 @@
-"""What the steps of a session wait for: who could still fill a queue, and whether any of them may go on.
+"""The waits of the steps of a session: who could still fill a queue, and whether any step may go on.
 
 The rules are `dataflow.state.progress_check` and `admission_watch`; here is what they are told. A step, and a
 initial value, for which code of a step waits is to them a resource that it fills itself. So a step that would

@@ -1,4 +1,4 @@
-"""Puts the elements of an iterable into a queue, with backpressure, and says what is wrong with them."""
+"""The iterable source of a queue: it puts elements in, with backpressure, and says what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills queues while a scope is open: from iterables, and by steps that run again and again.
+"""The queue runner fills queues while a scope is open: from iterables, and by steps run again and again.
 
 A `QueueRunner` holds tasks. A source puts the elements of an iterable into a queue; a runner runs an op
 that fills queues until what it takes from has ended. However one ends, the queues that it fills hear

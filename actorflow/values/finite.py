@@ -1,4 +1,4 @@
-"""Whether gradients, new values and state are finite: a look that costs little, an exact one where it fails.
+"""The check that gradients, new values and state are finite: a cheap look, an exact one where it fails.
 
 One element that is NaN or infinite makes the sum of all squares so. That sum takes one pass and no memory.
 It may overflow where all elements are finite, so only then is each looked at. Half precision, which numpy

@@ -1,4 +1,4 @@
-"""Gradients added up one after the other, and what is taken of them: their sum or their mean.
+"""The sum of gradients that are added one after the other, of which the sum or the mean is taken.
 
 A sum keeps one buffer of its own and adds in place, in the order in which gradients come; float16 and
 bfloat16 are added in float32, and rounded once when the result is made. A result is always a new

@@ -1,4 +1,4 @@
-"""Some rows of a large array: what a sparse gradient is on the host, and what an update makes of it.
+"""Sparse rows of a large array: what a sparse gradient is on the host, and what an update makes of it.
 
 An update that touches 32 rows of a table of a million should cost 32 rows. So a gradient, a delta
 and a part of an optimizer's state may be `SparseRows`: the numbers of the rows that it touches, each once
@@ -140,7 +140,7 @@ class Slices(NamedTuple):
 
 
 Touched = Any
-"""A gradient or a delta as an optimizer sees it: an array, or Rows of one."""
+"""A gradient or a delta as an optimizer sees it: an array, or SparseRows of one."""
 
 
 def values_of(grad: Touched) -> Array:

@@ -1,4 +1,4 @@
-"""What one other process wants from the actors here, for as long as its session lives."""
+"""The questions of one other process to the actors here, and its other wishes, while its session lives."""
 
 from __future__ import annotations
 

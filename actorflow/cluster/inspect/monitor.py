@@ -1,4 +1,4 @@
-"""What a process tells of itself, from a thread beside its event loop: also while that is held up.
+"""The monitor of a process, which tells what it does from a thread beside its event loop, held up or not.
 
 The loop is asked first, as what it says is of one moment. If it does not answer in time, the same is read
 from beside it, where structures may change under the reader: it looks again, and leaves out what it cannot

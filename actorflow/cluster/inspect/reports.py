@@ -1,4 +1,4 @@
-"""What a process tells of itself to whoever looks on: records that travel, and that JSON can show."""
+"""The reports of a process on itself to whoever looks on: records that travel, and that JSON can show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the chief where this process is, dials whom the chief names, and notices when the chief is gone."""
+"""The discovery client tells the chief where its process is, dials whom that names, and notices its loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chief and the other processes say to each other: who is where, and who takes which part in a run.
+"""The messages between the chief and the other processes: who is where, and who takes which part in a run.
 
 Everything travels by name: each process has built the same program, and finds in it what is named here.
 """

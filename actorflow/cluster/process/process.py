@@ -1,4 +1,4 @@
-"""What one process of a cluster runs, whatever its part in a training run: state, steps, and an agent.
+"""One process of a cluster, whatever its part in a training run: it has state, steps, and an agent.
 
 hub       refs to actors of other processes, and what arrives from there
 runner    this process's parts of steps, with the executor and the actors of its state

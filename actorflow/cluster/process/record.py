@@ -1,4 +1,4 @@
-"""Who ran a cluster, and on what: what decides the bits of a run beside the order of its updates.
+"""The record of who ran a cluster, and on what: it decides the bits of a run, with the order of updates.
 
 The chief asks each process when the cluster has come together; one that comes later, or again, is not in it.
 """

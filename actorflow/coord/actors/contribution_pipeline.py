@@ -1,4 +1,4 @@
-"""How a contribution is made under a permit, from the batch to the answers of all shards.
+"""The pipeline that makes a contribution under a permit, from the batch to the answers of all shards.
 
 the batch → a step of the replica begins, and says which rows it needs → Pull from all shards at once
 → what each of them gives goes into the step → Contribute to each as soon as its gradients are there

@@ -40,7 +40,7 @@ class Recovered(Protocol):
 
 
 Recover = Callable[[Mapping[int, ShardStatus]], Recovered]
-"""The standing of each shard -> how all get to one version; CoordinationError when they cannot."""
+"""The status of each shard -> how all get to one version; CoordinationError when they cannot."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""With whom a shard works: the coordinator of the run, and the other shards that live as far as it knows."""
+"""The peers of a shard: the coordinator of the run, and the other shards that live as far as it knows."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Worker(Actor):
         self._computed = self._accepted = self._missed = 0
         self._since = self._wait_s = 0.0
         self._watching = self._stopping = False
-        self._timer: Timer | None = None  # of the next heartbeat or knock
+        self._timer: Timer | None = None  # of the next heartbeat, or of joining again
         self._end: Future[WorkerDone]
 
     def __repr__(self) -> str:
@@ -328,7 +328,7 @@ class Worker(Actor):
         self._ring(self.after(seat.heartbeat_s, _Alive()))
 
     def _ring(self, timer: Timer | None) -> None:
-        """Replaces the timer: it beats or it knocks, never both."""
+        """Replaces the timer: of the next heartbeat or of joining again, never of both."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = timer

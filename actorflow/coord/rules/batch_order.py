@@ -1,4 +1,4 @@
-"""Which batch is computed next: indices in order, epoch after epoch, of sizes that are learnt on the way.
+"""The order of batches: indices in order, epoch after epoch, of sizes that are learnt on the way.
 
 Nobody knows how many batches an epoch has until a worker finds none. Batches handed out beyond the end are
 void; what was handed out and never used is handed out again where every batch has to count exactly once.

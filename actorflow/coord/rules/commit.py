@@ -177,7 +177,7 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a new coordinator makes of the shards' standing.
+    """What a new coordinator makes of the status of the shards.
 
     Attributes:
         version: Where all will stand.

@@ -1,4 +1,4 @@
-"""What becomes of contributions where every shard closes updates by itself: who has used them, who still may.
+"""The outcomes of contributions where every shard closes updates by itself: who used them, who still may.
 
 One shard may use what another never sees. So nobody knows that a contribution is not used before every shard
 has used it, has said that it will not (`Dropped`), or has gone past the version that it was computed from.

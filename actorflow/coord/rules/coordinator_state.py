@@ -1,4 +1,4 @@
-"""A run of several workers, from the coordinator's side: every event, and what is to be said then.
+"""The coordinator's state of a run of several workers: every event, and what is to be said then.
 
 A rule without clock, actors or links: it is told what came and when, and returns what to send. After each
 event it goes as far as it can (`_advance`): ends what is over, makes an update if the policy names one, and

@@ -1,4 +1,4 @@
-"""Who takes part: ranks, incarnations and heartbeats. A rule without a clock: it is told what time it is.
+"""The members of a run: ranks, incarnations and heartbeats. A rule without a clock: it is told the time.
 
 A rank is a place, kept for the run; an incarnation counts how often its process has joined. The processes
 that a run was given have the ranks of their order, whoever joins first; others get the next.

@@ -1,4 +1,4 @@
-"""What coordinator, shards and workers say to each other: records only, no behaviour.
+"""The messages between coordinator, shards and workers: records only, no behaviour.
 
 A contribution is the gradients of one worker for one update. Its number is that of the permit under
 which it was made, which no other has in a run; ranks only give the order in which gradients are added.

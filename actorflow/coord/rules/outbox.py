@@ -1,4 +1,4 @@
-"""What a coordinator has to say, in the order in which it says it."""
+"""The outbox of a coordinator: what it has to say, in the order in which it says it."""
 
 from __future__ import annotations
 

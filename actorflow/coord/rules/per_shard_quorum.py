@@ -1,4 +1,4 @@
-"""When a shard that closes updates by itself has enough for one.
+"""The quorum of one shard, where each closes updates by itself: when it has enough for one.
 
 Pure: `coord.actors.shard` obeys it.
 """

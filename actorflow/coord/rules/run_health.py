@@ -1,4 +1,4 @@
-"""Whether a run can go on, for whom it waits, and the errors that end it."""
+"""The health of a run: whether it can go on, for whom it waits, and the errors that end it."""
 
 from __future__ import annotations
 

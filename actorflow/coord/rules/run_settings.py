@@ -1,4 +1,4 @@
-"""What a run of several workers may be told, beside its policy."""
+"""The settings of a run of several workers, beside its policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May this node fire? The matching rule of tagged-token dataflow, as pure functions.
+"""The matching rule of tagged-token dataflow, whether a node may fire, as pure functions.
 
 A node meets its tokens at its mailbox, per tag. One `Pending` is what has arrived of one node for
 one tag; `offer` takes a token and says whether the node fires now, and with what.

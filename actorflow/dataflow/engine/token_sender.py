@@ -1,4 +1,4 @@
-"""How a value leaves a step for another process: at once, and nobody changes it any more."""
+"""The sender of tokens to other processes: a value leaves at once, and nobody changes it any more."""
 
 from __future__ import annotations
 

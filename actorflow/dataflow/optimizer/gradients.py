@@ -14,7 +14,7 @@ from actorflow.values.sparse import dense
 from actorflow.values.spec import show
 
 Gradients = Mapping[str, Any]
-"""By variable: an array, or Rows of one."""
+"""By variable: an array, or SparseRows of one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

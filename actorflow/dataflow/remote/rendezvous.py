@@ -1,4 +1,4 @@
-"""Where tokens of other processes meet the steps that wait for them, in one process: the rule.
+"""The rule of the rendezvous: how tokens of other processes meet the steps that wait for them here.
 
 A step has a number, which grows in its session, and its StartPart comes in the order of numbers. A token may
 be faster than StartPart, since it comes from another process: it waits here. It may be slower than the end of

@@ -1,4 +1,4 @@
-"""Who has yet to say what about a step that runs in several processes: the rule of its end.
+"""The rule of how a step ends that runs in several processes: who has yet to say what about it.
 
 A step ends well when all its parts are done, and only then. The first failure ends it otherwise: every
 part that may still do something, or holds something, is told to abort, and says when nothing happens

@@ -1,4 +1,4 @@
-"""What a session over many processes and their runners say to each other: records only, no behaviour.
+"""The messages between a session over many processes and their runners: records only, no behaviour.
 
 A step has a number in its session, which grows in the order in which steps start. Messages from the
 session to one runner keep their order within a lane; AbortPart, SettlePart and PartFailed are on the control

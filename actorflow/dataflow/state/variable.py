@@ -139,7 +139,7 @@ class StageUpdate:
 
 
 BUSY = object()
-"""The answer to an asked Stage that has to stand in line."""
+"""The answer to an asked StageUpdate that has to stand in line."""
 
 
 @dataclass(frozen=True, slots=True)
