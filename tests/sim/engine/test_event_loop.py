@@ -138,11 +138,11 @@ def test_a_context_that_the_program_made_is_still_of_this_run() -> None:
 
         async def outer() -> Any:
             loop: Any = asyncio.get_running_loop()
-            loop.enter_lane("host", life)
+            loop.enter_strand("host", life)
             return await asyncio.create_task(inner(), context=Context())
 
         lane, setting, _ = await asyncio.create_task(outer())
-        return lane.life is life, setting is ENVIRONMENT.get()
+        return lane.lifetime is life, setting is ENVIRONMENT.get()
 
     assert attempt(main).result == (True, True)
 
