@@ -81,7 +81,7 @@ def stack_cells(cells: Sequence[Cell], *, dropout: float = 0.0, name: str | None
     Args:
         cells: From the lowest on; the inputs of each are the units of the one below.
         dropout: The part of the outputs between two of them that is dropped in training.
-        name: Of the layer; by default `stack_cells`, `stacked_1`, …
+        name: Of the layer; by default `stacked`, `stacked_1`, …
 
     Raises:
         SpecError: for what are no cells, and for cells that do not fit on each other.

@@ -40,8 +40,8 @@ from actorflow.graph.node import Port
 from actorflow.plan.fetches import (
     build_result,
     check_count,
+    feed_value,
     resolve_feed,
-    resolve_feed_value,
     resolve_fetches,
 )
 from actorflow.plan.passes.pass_table import ALL
@@ -315,10 +315,7 @@ class DistributedSession:
     ) -> tuple[DistributedPlan, DistributedStep | None]:
         """Begins a step; there is none when nothing is fetched."""
         plan = self._plans.get(key)
-        fed = [
-            resolve_feed_value(name, spec, value)
-            for (name, spec), value in zip(plan.feeds, values, strict=True)
-        ]
+        fed = [feed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return plan, None

@@ -1,4 +1,4 @@
-"""Rows of an array: what they are, and how they are put into one that is kept."""
+"""Sparse rows of an array: what they are, and how they are put into one that is kept."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _AskNow:
     """DiscoveryClient → itself: time to ask the directory."""
 
 
@@ -104,7 +104,7 @@ class DiscoveryClient(Actor):
 
     def on_start(self) -> None:
         """Asks for the first time."""
-        self.ref.signal(_Ask())
+        self.ref.signal(_AskNow())
         self.after(self._patience.ready_s, _Enough(0))
         self.after(self._patience.over_s, _Believe())
 
@@ -118,8 +118,8 @@ class DiscoveryClient(Actor):
                     self._away = True
                     self._losses += 1
                     self.after(self._patience.lost_s, _Enough(self._losses))
-                self.after(self._patience.again_s, _Ask())
-            case _Ask():
+                self.after(self._patience.again_s, _AskNow())
+            case _AskNow():
                 await self._ask()
             case _Believe():
                 self._waited = True
@@ -135,7 +135,7 @@ class DiscoveryClient(Actor):
             if over is not None:
                 self._gone(over)
             else:
-                self.after(self._patience.again_s, _Ask())
+                self.after(self._patience.again_s, _AskNow())
         except ActorflowError as error:
             self._gone(error)
         else:

@@ -24,7 +24,7 @@ class Plan:
 
     Args:
         text: Entries `label#n what`, separated by `; `. `what` is `+k` for a delay of k turns or
-            ticks, or the name of a harm.
+            ticks, or the name of a fault.
 
     Raises:
         ConfigError: no text, an entry that cannot be read, two for one place, or more than 8.
@@ -58,7 +58,7 @@ class Plan:
         return plan
 
     def scheduler(self, survey: Sequence[Asked] = ()) -> Planned:
-        """Returns the chooser that follows this plan; it needs no survey."""
+        """Returns the scheduler that follows this plan; it needs no survey."""
         del survey
         return Planned(self)
 
@@ -101,7 +101,7 @@ def _value(point: ChoicePoint, deviation: Deviation) -> int:
 
 
 class Planned:
-    """The chooser that follows a plan.
+    """The scheduler that follows a plan.
 
     Attributes:
         unused: Deviations whose place was not reached, or could not be what they say.

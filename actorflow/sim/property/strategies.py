@@ -47,7 +47,7 @@ def schedules(*given: object) -> st.SearchStrategy[Any]:
 
 
 def faults(**limits: int) -> st.SearchStrategy[Faults]:
-    """Returns a strategy of harms; the simplest is none.
+    """Returns a strategy of faults; the simplest is none.
 
     Args:
         **limits: How many of each kind there may be in one run, such as `crash=1, drop=2`.

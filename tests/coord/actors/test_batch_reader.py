@@ -357,7 +357,7 @@ def test_what_is_no_exception_is_a_failure_of_the_program_as_well(
     async def main() -> None:
         source = supply(raises_at(where, ending))
         with pytest.raises(
-            errors.ProgramError, match=r"(?s)batches\(0\) must not fail.*test_supply\.py:\d+"
+            errors.ProgramError, match=r"(?s)batches\(0\) must not fail.*test_batch_reader\.py:\d+"
         ) as caught:
             await source.batch(Batch(0, 0))
         assert isinstance(caught.value.__cause__, ending)

@@ -33,7 +33,7 @@ class Heard(af.Actor):
 
 
 class Place:
-    """Two coordinators, of one run and the next, and three shards of which number 1 has these fellows."""
+    """Two coordinators, of one run and the next, and three shards of which number 1 has these peers."""
 
     def __init__(self, system: af.ActorSystem) -> None:
         self.system = system

@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused_at_the_users_line(outputs: Any, returned: 
         run(graph, lambda s: s.run(made))
     assert "py_actor 'wrong' must return what its outputs say" in caught.value.what
     assert caught.value.where is not None
-    assert re.fullmatch(r".*test_performer\.py:\d+", str(caught.value.where.defined_at))
+    assert re.fullmatch(r".*test_user_code_actor\.py:\d+", str(caught.value.where.defined_at))
     assert caught.value.where.node == "wrong"
 
 

@@ -1,4 +1,4 @@
-"""The loop is asyncio's first come, first served, and keeps the order inside a lane under any schedule."""
+"""The loop is asyncio's first come, first served, and keeps the order inside a strand under any schedule."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_a_loop_that_looks_at_its_timers_before_every_step_is_caught(monkeypatch
     assert attempt(program(scripts)).result != on_asyncio(scripts)
 
 
-# -- lanes -----------------------------------------------------------------------------------------
+# -- strands ---------------------------------------------------------------------------------------
 
 
 def lanes_of(main: Callable[[dict[str, Strand | None]], Any]) -> dict[str, str]:
-    """Returns the labels of the lanes that the program notes."""
+    """Returns the labels of the strands that the program notes."""
     seen: dict[str, Strand | None] = {}
     outcome = attempt(lambda: main(seen))
     assert outcome.error is None
