@@ -220,7 +220,7 @@ class UserCodeActor(Actor):
     def _begin(self, run: _UserCall) -> None:
         system = self.system
         context = system.dispatch.contexts.fresh()
-        live = getattr(run.reply, "live", None)
+        live = getattr(run.reply, "state", None)
         code = Code(self.what, None if live is None else live.step)
         code.enter(context)
         try:
@@ -300,7 +300,7 @@ class UserCodeActor(Actor):
 
 def _step_of(run: _UserCall) -> Any:
     """Returns the step of a call; None for one that no node makes."""
-    live = getattr(run.reply, "live", None)
+    live = getattr(run.reply, "state", None)
     return None if live is None else live.step
 
 

@@ -138,7 +138,7 @@ def test_children_have_the_arguments_of_their_parent(
 NEEDED = {
     "actors": ["scheduling.contexts"],
     "data": ["values.apply", "workers.frames", "workers.function_names"],
-    "runtime": ["disk", "name_hints"],
+    "runtime": ["disk"],
     "transport": [
         "codec.bfloat16", "codec.decoder", "codec.encoder", "codec.failures", "codec.field_checks",
         "codec.message_codec", "codec.registry", "codec.tensor_lists", "codec.types",
