@@ -69,6 +69,7 @@ FUNCTIONS: Mapping[str, str] = {
     "keras": "af.nn for layers, af.optim for optimizers", "module": "af.nn.Layer",
     "metrics": "af.nn.in_top_k, af.equal and others", "initializers": "af.init",
     "optimizer": "af.optim.sgd, af.optim.adam and others",
+    "feeder": "af.state.QueueRunner",
     "queue": "af.state.FIFOQueue, af.state.PriorityQueue and others", "vmap": "af.map_fn", "map": "af.map_fn",
     "vectorized_map": "af.map_fn", "pmap": "af.map_fn", "fori_loop": "af.while_loop",
     "value_and_grad": "af.gradients(ys, xs), fetched with the value", "variable_scope": "af.name_scope",
