@@ -57,7 +57,7 @@ async def _open(stack: AsyncExitStack, layers: int) -> Update:
         for _ in range(layers):
             h, _ = af.nn.rnn(af.nn.LSTMCell(UNITS, UNITS), h, time_major=True)
         logits = af.nn.Dense(UNITS, VOCABULARY)(af.reshape(h, (-1, UNITS)))
-        loss = af.mean(af.softmax_cross_entropy(logits, af.reshape(following, (-1,))))
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, af.reshape(following, (-1,))))
         train = af.minimize(loss, af.optim.sgd(RATE))
     session = await stack.enter_async_context(af.Session(graph, threads=THREADS))
     fed = dict(zip((words, following), batch(), strict=True))

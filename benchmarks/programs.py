@@ -73,7 +73,7 @@ def _sparse(seed: int, size: int) -> af.Program:
     with af.Graph(seed=seed) as graph:
         keys = af.placeholder("int64", (ROWS,), name="keys")
         table = af.Variable(af.init.zeros((rows, WIDTH)), name="table")
-        loss = af.sum(af.embedding_lookup(table, keys))
+        loss = af.sum(af.nn.embedding_lookup(table, keys))
     return _program(graph, loss, [{"keys": some} for some in drawn])
 
 
@@ -89,8 +89,8 @@ def _mlp(seed: int, batch: int, sizes: Sequence[int]) -> af.Program:
             w = af.Variable(af.init.he((m, n)), name=f"w{i}")
             b = af.Variable(af.init.zeros((n,)), name=f"b{i}")
             h = h @ w + b
-            h = af.relu(h) if i + 2 < len(sizes) else h
-        loss = af.mean(af.softmax_cross_entropy(h, y))
+            h = af.nn.relu(h) if i + 2 < len(sizes) else h
+        loss = af.mean(af.nn.softmax_cross_entropy(h, y))
     return _program(graph, loss, [{"x": images, "y": labels}])
 
 

@@ -92,7 +92,7 @@ async def _tensorflow_variable(
 async def _queue(stack: AsyncExitStack) -> Run:
     """Opens a session on a queue of scalars, and returns one enqueue and one dequeue, a step each."""
     with af.Graph() as graph:
-        queue = af.FIFOQueue(CAPACITY, "float32", (), name="q")
+        queue = af.state.FIFOQueue(CAPACITY, "float32", (), name="q")
         x = af.placeholder("float32", (), name="x")
         put, take = queue.enqueue(x), queue.dequeue()
     session = await stack.enter_async_context(af.Session(graph))
@@ -119,7 +119,7 @@ def _asyncio_queue() -> Run:
 async def _leave(_: int) -> float:
     """Leaves a session in which steps wait at a full queue and an empty one; returns how long that took."""
     with af.Graph() as graph:
-        full, empty = (af.FIFOQueue(1, "float32", (), name=name) for name in ("full", "empty"))
+        full, empty = (af.state.FIFOQueue(1, "float32", (), name=name) for name in ("full", "empty"))
         put, take = full.enqueue(1.0), empty.dequeue()
     async with af.Session(graph, max_steps=2 * BLOCKED) as session:
         await session.run(put)

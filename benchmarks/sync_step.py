@@ -75,7 +75,7 @@ async def opened(what: str, workers: int) -> AsyncGenerator[Round]:
             start = 0.0
             async with aclosing(trainer.run(steps=n + 1)) as events:
                 async for event in events:
-                    if isinstance(event, af.UpdateDone) and event.step in (1, n + 1):
+                    if isinstance(event, af.types.UpdateDone) and event.step in (1, n + 1):
                         start = perf_counter() - start
             trainer.record.clear()
             return start

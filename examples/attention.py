@@ -38,7 +38,7 @@ class Block(af.nn.Layer):
                 [
                     af.nn.LayerNorm(DEPTH),
                     af.nn.Dense(DEPTH, 4 * DEPTH),
-                    af.gelu,
+                    af.nn.gelu,
                     af.nn.Dense(4 * DEPTH, DEPTH),
                     af.nn.Dropout(0.1),
                 ]
@@ -70,7 +70,7 @@ class Network(af.nn.Layer):
     def __call__(self, images: Any, *, training: bool) -> af.Tensor:
         """Returns logits (n, 10) for images (n, 8, 8, 1)."""
         with self.scope():
-            tokens = af.reshape(af.space_to_depth(images, 2), (-1, PATCHES, 4))
+            tokens = af.reshape(af.nn.space_to_depth(images, 2), (-1, PATCHES, 4))
             tokens = self.blocks(self.patches(tokens) + self.places, training=training)
             return self.logits(af.mean(tokens, axis=1))
 
@@ -84,7 +84,7 @@ def build(seed: int) -> af.Program:
         labels = af.placeholder("int64", (None,), name="labels")
         network = Network()
         logits = network(images, training=True)
-        loss = af.mean(af.softmax_cross_entropy(logits, labels, smoothing=0.05))
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, labels, smoothing=0.05))
         accuracy = digits.share_right(logits, labels)
         rate = af.optim.schedules.cosine(3e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
         update = af.minimize(loss, af.optim.adam(rate))

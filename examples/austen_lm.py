@@ -60,7 +60,7 @@ class Model(af.nn.Layer):
         def turn(before: Any, _: Any) -> Any:
             word, state = before
             output, state = self.cell(self.words(word), state)
-            return UNKNOWN + 1 + af.random_categorical(self.scores(output)[:, UNKNOWN + 1 :]), state
+            return UNKNOWN + 1 + af.random.categorical(self.scores(output)[:, UNKNOWN + 1 :]), state
 
         drawn, _ = af.scan(turn, af.arange(count), (af.constant([first], "int64"), self.cell.initial(1)))
         return af.reshape(drawn, (-1,))
@@ -76,7 +76,7 @@ def program(seed: int, epochs: int = EPOCHS, quick: bool = False) -> tuple[af.Pr
         model = Model(len(words))
         held = [af.Variable(np.zeros((ROWS, UNITS), "float32"), name=name, trainable=False) for name in "hc"]
         scores, after = model(numbers[:, :-1], tuple(part.read() * goes_on for part in held))
-        loss = af.mean(af.softmax_cross_entropy(scores, af.reshape(numbers[:, 1:], (-1,))))
+        loss = af.mean(af.nn.softmax_cross_entropy(scores, af.reshape(numbers[:, 1:], (-1,))))
         carry = [part.assign(value) for part, value in zip(held, after, strict=True)]
         rule = af.optim.adam(rate(epochs * math.ceil(trained.shape[1] / STEPS)))
         with warnings.catch_warnings():  # the table is the last layer too, so every step changes all its rows

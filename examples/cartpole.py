@@ -39,14 +39,14 @@ class Agent:
         self.policy, self.worth = network("policy", ACTIONS), network("worth", 1)
         self.version = self.policy.variables[0].version()  # counts updates
         logits = self.policy(self.seen)
-        chosen = af.random_categorical(logits)
+        chosen = af.random.categorical(logits)
         self.choice = (chosen, likelihood(logits, chosen), self.version)
 
         grid = (LENGTH, ENVS)
         names = ["seen", "next", "chosen", "likelihood", "reward", "failed", "ended", "version"]
         dtypes = ["float32", "float32", "int64", *["float32"] * 4, "int64"]
         shapes = [(*grid, SIGHT), (*grid, SIGHT), *[grid] * 5, ()]
-        self.queue = af.FIFOQueue(PLAYERS, dtypes, shapes, names=names, name="rollouts")
+        self.queue = af.state.FIFOQueue(PLAYERS, dtypes, shapes, names=names, name="rollouts")
         self.rollout = {
             n: af.placeholder(d, s, name=f"played/{n}") for n, d, s in zip(names, dtypes, shapes, strict=True)
         }
@@ -62,7 +62,9 @@ class Agent:
         """Returns what to learn from rollouts, their steps one after the other."""
         now, after = (self.worth(taken[name])[..., 0] for name in ("seen", "next"))
         surprise = taken["reward"] + DISCOUNT * (1 - taken["failed"]) * after - now
-        gained = af.linear_recurrence(DISCOUNT * TRACE * (1 - taken["ended"]), surprise, axis=1, reverse=True)
+        gained = af.math.linear_recurrence(
+            DISCOUNT * TRACE * (1 - taken["ended"]), surprise, axis=1, reverse=True
+        )
         flat = {name: taken[name] for name in ("chosen", "likelihood")} | {
             "gained": gained,
             "return": gained + now,
@@ -91,7 +93,7 @@ def network(name: str, outputs: int) -> af.nn.Sequential:
 
 def likelihood(logits: Any, chosen: Any) -> Any:
     """Returns the logarithm of the probability of what was chosen."""
-    return -af.softmax_cross_entropy(logits, chosen)
+    return -af.nn.softmax_cross_entropy(logits, chosen)
 
 
 class Player(af.Actor):

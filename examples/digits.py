@@ -44,15 +44,15 @@ class Network:
         """Returns logits (n, 10) for images (n, 8, 8, 1); the weights are shared by all calls."""
         with af.name_scope("conv1"):
             w, b = self.conv1
-            h = af.relu(af.conv2d(images, w, padding="SAME") + b)
+            h = af.nn.relu(af.nn.conv2d(images, w, padding="SAME") + b)
         with af.name_scope("conv2"):
             w, b = self.conv2
-            h = af.relu(af.conv2d(h, w, padding="SAME") + b)
-            h = af.max_pool(h, size=2, strides=2)
+            h = af.nn.relu(af.nn.conv2d(h, w, padding="SAME") + b)
+            h = af.nn.max_pool(h, size=2, strides=2)
         with af.name_scope("dense1"):
             w, b = self.dense1
-            h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
-            h = af.dropout(h, 0.5, training=training)
+            h = af.nn.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
+            h = af.nn.dropout(h, 0.5, training=training)
         with af.name_scope("dense2"):
             w, b = self.dense2
             return h @ w + b
@@ -78,7 +78,7 @@ def build(seed: int, optimizer: Any = None) -> af.Program:
         network = Network()
         with af.name_scope("model"):
             logits = network(images, training=True)
-            loss = af.mean(af.softmax_cross_entropy(logits, labels))
+            loss = af.mean(af.nn.softmax_cross_entropy(logits, labels))
             accuracy = share_right(logits, labels)
         rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
         update = af.minimize(loss, optimizer or af.optim.adam(rate))

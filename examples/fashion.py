@@ -47,13 +47,13 @@ def augmented(images: Any, rng: np.random.Generator) -> Any:
 def block(inputs: int, outputs: int) -> list[Any]:
     """Returns a convolution that batch norm gives its offset, and a max pool that halves the image."""
     conv = af.nn.Conv(inputs, outputs, (3, 3), padding="SAME", bias=False)
-    return [conv, af.nn.BatchNorm(outputs, decay=0.9), af.relu, lambda h: af.max_pool(h, 2)]
+    return [conv, af.nn.BatchNorm(outputs, decay=0.9), af.nn.relu, lambda h: af.nn.max_pool(h, 2)]
 
 
 def network() -> af.nn.Sequential:
     """Returns two blocks and two dense layers with dropout before each: images (n, 28, 28, 1) -> logits."""
     head: list[Any] = [
-        af.nn.Flatten(), af.nn.Dropout(0.2), af.nn.Dense(7 * 7 * 64, 128), af.relu, af.nn.Dropout(0.2),
+        af.nn.Flatten(), af.nn.Dropout(0.2), af.nn.Dense(7 * 7 * 64, 128), af.nn.relu, af.nn.Dropout(0.2),
         af.nn.Dense(128, 10),
     ]  # fmt: skip
     return af.nn.Sequential([*block(1, 32), *block(32, 64), *head], name="network")
@@ -69,7 +69,7 @@ def build(seed: int) -> af.Program:
         labels = af.placeholder("int64", (None,), name="labels")
         layers = network()
         bright = af.expand_dims(af.cast(images, "float32") / 255 - 0.3, -1)
-        loss = af.mean(af.softmax_cross_entropy(layers(bright, training=True), labels, smoothing=0.05))
+        loss = af.mean(af.nn.softmax_cross_entropy(layers(bright, training=True), labels, smoothing=0.05))
         update = af.minimize(loss, af.optim.adam(af.optim.schedules.one_cycle(PEAK, updates)))
         right = af.equal(af.argmax(layers(bright, training=False), -1), labels)
         count = af.sum(af.cast(right, "int64"))

@@ -52,8 +52,8 @@ def build(seed: int = 0) -> af.Program:
         images = af.placeholder("float32", (None, 8, 8, 1), name="images")
         labels = af.placeholder("int64", (None,), name="labels")
         hidden = af.nn.Dense(64, 64, name="hidden")(af.reshape(images, (-1, 64)))
-        logits = af.nn.Dense(64, 10, name="logits")(af.relu(hidden))
-        loss = af.mean(af.softmax_cross_entropy(logits, labels))
+        logits = af.nn.Dense(64, 10, name="logits")(af.nn.relu(hidden))
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, labels))
         update = af.minimize(loss, af.optim.adam(1e-2))
         accuracy = share_right(logits, labels)
 

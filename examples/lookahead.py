@@ -29,7 +29,7 @@ class Lookahead(af.OptimizerActor):
         """The slow weights begin where the variables are."""
         return {"inner": self.inner.init(dict(params)), "slow": dict(params)}
 
-    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.types.UpdateContext) -> Any:
         """Returns the inner deltas, and every k-th time those that lead to the slow weights."""
         inner, slow = ctx.state["inner"], ctx.state["slow"]
         deltas, inner = await ctx.compute(self.inner.update, dict(grads), inner, dict(ctx.params))

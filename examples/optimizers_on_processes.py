@@ -28,10 +28,10 @@ async def train(cluster: Any, policy: af.Policy, *, killed_at: int, **limits: in
     trainer = af.Trainer(cluster, policy)
     lost = 0
     async for event in trainer.run(**limits):
-        if isinstance(event, af.RunDone):
+        if isinstance(event, af.types.RunDone):
             tested = ", ".join(f"test {name} {value:.3f}" for name, value in event.test.items())
             print(f"done after {event.step} updates, {event.train_s:.1f} s  {tested}")
-        elif isinstance(event, af.UpdateDone):
+        elif isinstance(event, af.types.UpdateDone):
             if event.step == killed_at:
                 pid, lost = cluster.supervisor.pids()[VICTIM], cluster.incarnations()[VICTIM]
                 os.kill(pid, signal.SIGKILL)

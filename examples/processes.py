@@ -32,8 +32,8 @@ def build(seed: int) -> af.Program:
         y = af.placeholder("int64", (None,), name="y")
         w1 = af.Variable(af.init.he((64, 128)), name="w1")
         w2 = af.Variable(af.init.he((128, 10)), name="w2")
-        logits = af.relu(x @ w1) @ w2
-        loss = af.mean(af.softmax_cross_entropy(logits, y))
+        logits = af.nn.relu(x @ w1) @ w2
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, y))
         train = af.minimize(loss, af.optim.adam(2e-3))
         right = af.mean(af.cast(af.equal(af.argmax(logits, axis=-1), y), "float32"))
 
@@ -49,7 +49,7 @@ def build(seed: int) -> af.Program:
     return af.Program(graph=graph, loss=loss, train=train, batches=batches, epochs=1000, test=test)
 
 
-async def main(steps: int = 800) -> af.RunDone:
+async def main(steps: int = 800) -> af.types.RunDone:
     """Trains, kills worker1 after an eighth of the updates, and returns how it ended.
 
     A machine that does much else may need longer to start a worker than to make the updates: the last
@@ -58,9 +58,9 @@ async def main(steps: int = 800) -> af.RunDone:
     former: int | None = None  # the life that ended, until the next one is there
     async with af.Cluster.local(build, ps=1, workers=3) as cluster:
         async for event in af.Trainer(cluster, af.Backup(2, 3)).run(steps=steps):
-            if isinstance(event, af.RunDone):
+            if isinstance(event, af.types.RunDone):
                 return event
-            if not isinstance(event, af.UpdateDone):
+            if not isinstance(event, af.types.UpdateDone):
                 continue
             if event.step % 100 == 0:
                 print(f"update {event.step:4}: loss {event.loss:.3f}, {event.update.alive} workers alive")

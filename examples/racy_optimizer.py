@@ -51,7 +51,7 @@ class Racy(af.OptimizerActor):
         """Nothing to remember between updates."""
         return ()
 
-    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.types.UpdateContext) -> Any:
         """Returns the deltas at the rate of the present count."""
         count = await self.schedule.ask("read")
         await self.schedule.ask(count + 1)
@@ -66,7 +66,7 @@ class Racy(af.OptimizerActor):
 class Repaired(Racy):
     """Likewise, and the schedule does the counting."""
 
-    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.types.UpdateContext) -> Any:
         """Returns the deltas at the rate of the present count."""
         return self.descend(grads, await self.schedule.ask("next")), ()
 

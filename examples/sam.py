@@ -30,10 +30,10 @@ def network() -> af.nn.Sequential:
     return af.nn.Sequential(
         [
             af.nn.Conv(1, 16, (3, 3), padding="SAME", name="conv1"),
-            af.relu,
+            af.nn.relu,
             af.nn.Conv(16, 32, (3, 3), padding="SAME", name="conv2"),
-            af.relu,
-            lambda h: af.max_pool(h, 2),
+            af.nn.relu,
+            lambda h: af.nn.max_pool(h, 2),
             af.nn.Flatten(),
             af.nn.Dense(4 * 4 * 32, 10, name="dense"),
         ],
@@ -45,7 +45,7 @@ def uphill(grads: list[Any], rho: float) -> list[Any]:
     """Returns steps in the direction of the gradients, `rho` long together."""
     grads = [af.stop_gradient(g) for g in grads]
     length = af.sqrt(sum(af.sum(g * g) for g in grads))
-    return [af.divide_no_nan(rho * g, length) for g in grads]
+    return [af.math.divide_no_nan(rho * g, length) for g in grads]
 
 
 def minimize(layer: Any, loss: Any, rho: float, optimizer: Any) -> Any:
@@ -65,11 +65,11 @@ def build(seed: int, rho: float = RHO) -> af.Program:
         labels = af.placeholder("int64", (None,), name="labels")
         layer = network()
         logits = layer(images)
-        loss = af.mean(af.softmax_cross_entropy(logits, labels))
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, labels))
         rate = af.optim.schedules.cosine(RATE, updates=EPOCHS * ceil(len(train_images) / BATCH))
         update = minimize(
             layer,
-            lambda call: af.mean(af.softmax_cross_entropy(call(images), labels)),
+            lambda call: af.mean(af.nn.softmax_cross_entropy(call(images), labels)),
             rho,
             af.optim.momentum(rate, 0.9),
         )

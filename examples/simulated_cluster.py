@@ -26,7 +26,7 @@ AWAY_S = 2.0
 LIMITS = sim.Limits(max_steps=10_000_000)  # a run that takes more has got stuck
 
 
-def told(event: af.UpdateDone, took_s: float, left_out: Counter[int]) -> str:
+def told(event: af.types.UpdateDone, took_s: float, left_out: Counter[int]) -> str:
     """Returns a line about one update."""
     slow = ", ".join(f"worker{rank} {n}" for rank, n in sorted(left_out.items())) or "nobody"
     return (
@@ -36,7 +36,7 @@ def told(event: af.UpdateDone, took_s: float, left_out: Counter[int]) -> str:
 
 
 @sim.world("chief", ps=2, worker=4, latency_s=0.001, limits=LIMITS)
-async def run(world: sim.World, epochs: int, every: int) -> af.RunDone:
+async def run(world: sim.World, epochs: int, every: int) -> af.types.RunDone:
     """Trains on the hosts of a world, harms two of them, prints progress, and returns how it ended."""
     world.straggle("worker3", STALLS)
     program = digits.build(seed=0)
@@ -45,7 +45,7 @@ async def run(world: sim.World, epochs: int, every: int) -> af.RunDone:
         left_out: Counter[int] = Counter()
         before_s = 0.0
         async for event in af.Trainer(cluster, af.Backup(3, 4)).run(epochs=epochs):
-            if isinstance(event, af.UpdateDone):
+            if isinstance(event, af.types.UpdateDone):
                 used = {rank for rank, *_ in event.update.chosen}
                 left_out.update(set(range(4)) - used)
                 took_s, before_s = event.train_s - before_s, event.train_s
@@ -55,7 +55,7 @@ async def run(world: sim.World, epochs: int, every: int) -> af.RunDone:
                     print(f"{event.train_s:5.1f} s  worker1 crashes, and is back in {AWAY_S:g} s")
                     world.crash("worker1")
                     world.restart_later("worker1", AWAY_S)
-            elif isinstance(event, af.RunDone):
+            elif isinstance(event, af.types.RunDone):
                 return event
     raise AssertionError("a run ends with RunDone")
 

@@ -27,7 +27,7 @@ import actorflow as af
 class StalenessAware(af.OptimizerActor):
     """Wraps an optimizer, and divides its deltas by one more than the staleness of their gradients."""
 
-    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Mapping[str, Any], ctx: af.types.UpdateContext) -> Any:
         """Returns the shortened deltas, and the state of the inner optimizer."""
         deltas, state = await super().on_gradients(grads, ctx)
         if ctx.staleness:

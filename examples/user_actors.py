@@ -39,8 +39,8 @@ def build(machines: int, delay_s: float) -> tuple[af.Graph, Any]:
     """Returns the graph, and what a step of training gives: updates, mean reward, and the policy."""
     with af.Graph(seed=1) as graph:
         logits = af.Variable([0.0] * len(ODDS), name="logits")
-        log_policy = af.log_softmax(logits)
-        arms = af.random_categorical(af.broadcast_to(log_policy, (machines, len(ODDS))))
+        log_policy = af.nn.log_softmax(logits)
+        arms = af.random.categorical(af.broadcast_to(log_policy, (machines, len(ODDS))))
         paid = [
             af.call(af.actor(Machine, ODDS, k, delay_s), "pull", arms[k], outputs=PAID)
             for k in range(machines)

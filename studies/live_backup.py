@@ -92,7 +92,7 @@ async def timed(cluster: af.Cluster, steps: int) -> list[list[float]]:
     found = []
     for b in BACKUPS:
         trainer.policy = af.Backup(WORKERS - b, WORKERS)
-        ends = [e.train_s async for e in trainer.run(steps=steps + 1) if isinstance(e, af.UpdateDone)]
+        ends = [e.train_s async for e in trainer.run(steps=steps + 1) if isinstance(e, af.types.UpdateDone)]
         found.append([after - before for before, after in pairwise(ends)])
     return found
 
@@ -110,7 +110,7 @@ async def undelayed(steps: int, seed: int) -> list[float]:
     """Returns the seconds of updates over real processes whose workers wait for nothing, with b = 0."""
     async with af.Cluster.local("studies.live_backup:build", seed=seed, workers=WORKERS) as cluster:
         run = af.Trainer(cluster, af.Backup(WORKERS, WORKERS)).run(steps=steps + 1)
-        ends = [event.train_s async for event in run if isinstance(event, af.UpdateDone)]
+        ends = [event.train_s async for event in run if isinstance(event, af.types.UpdateDone)]
         return [after - before for before, after in pairwise(ends)]
 
 

@@ -39,8 +39,8 @@ def build(seed: int, rate: float, *, aware: bool = False) -> af.Program:
         b1 = af.Variable(af.init.zeros((HIDDEN,)), name="hidden/b")
         w2 = af.Variable(af.init.he((HIDDEN, 10)), name="out/w")
         b2 = af.Variable(af.init.zeros((10,)), name="out/b")
-        logits = af.relu(images @ w1 + b1) @ w2 + b2
-        loss = af.mean(af.softmax_cross_entropy(logits, labels))
+        logits = af.nn.relu(images @ w1 + b1) @ w2 + b2
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, labels))
         accuracy = share_right(logits, labels)
         train = af.minimize(loss, (lambda: StalenessAware(rule)) if aware else rule)
 

@@ -70,7 +70,7 @@ async def cost(what: str, workers: int, updates: int) -> Cost:
             start = clock_s = 0.0
             async with aclosing(trainer.run(steps=WARM_UP + updates)) as events:
                 async for event in events:
-                    if not isinstance(event, af.UpdateDone):
+                    if not isinstance(event, af.types.UpdateDone):
                         continue
                     if event.step == WARM_UP:
                         before, start = {name: used(pid) for name, pid in pids.items()}, perf_counter()

@@ -19,7 +19,7 @@ def linear(seed: int, optimizer: Any, *, dropout: float = 0.0) -> tuple[af.Graph
         y = af.placeholder("float32", (None, 2), name="y")
         w = af.Variable(af.init.he((4, 2)), name="w")
         b = af.Variable(af.init.zeros((2,)), name="b")
-        hidden = af.dropout(x, dropout, training=True) if dropout else x
+        hidden = af.nn.dropout(x, dropout, training=True) if dropout else x
         loss = af.mean((hidden @ w + b - y) ** 2)
         train = af.minimize(loss, optimizer)
     return graph, loss, train

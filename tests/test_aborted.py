@@ -57,7 +57,7 @@ WRITTEN: dict[str, Written] = {
         1,
     ),
     "queue": Written(
-        lambda: af.FIFOQueue(4, "int64", ()),
+        lambda: af.state.FIFOQueue(4, "int64", ()),
         lambda q: q.enqueue(np.int64(1)),
         lambda q, x: q.enqueue(x),
         lambda q: q.size(),
@@ -65,7 +65,7 @@ WRITTEN: dict[str, Written] = {
         1,
     ),
     "barrier": Written(
-        lambda: af.Barrier("int64", ()),
+        lambda: af.state.Barrier("int64", ()),
         lambda b: b.insert_many(0, [b"key"], ONES),
         lambda b, x: b.insert_many(0, [b"key"], _row(x)),
         lambda b: b.ready_size(),
@@ -73,7 +73,7 @@ WRITTEN: dict[str, Written] = {
         1,
     ),
     "accumulator": Written(
-        lambda: af.ConditionalAccumulator("int64", (), "sum"),
+        lambda: af.state.ConditionalAccumulator("int64", (), "sum"),
         lambda a: a.apply_grad(np.int64(1)),
         lambda a, x: a.apply_grad(x),
         lambda a: a.num_accumulated(),
@@ -81,16 +81,16 @@ WRITTEN: dict[str, Written] = {
         1,
     ),
     "hash table": Written(
-        lambda: af.HashTable("int64", "int64", 0),
+        lambda: af.state.HashTable("int64", "int64", 0),
         lambda t: t.insert(ONES, ONES),
         lambda t, x: t.insert(_row(x), _row(x)),
         lambda t: t.size(),
         0,
         1,
     ),
-    "counter": Written(lambda: af.Counter(), lambda c: c.next(), None, lambda c: c.read(), 0, 1),
+    "counter": Written(lambda: af.state.Counter(), lambda c: c.next(), None, lambda c: c.read(), 0, 1),
     "stack": Written(
-        lambda: af.Stack("int64", ()),
+        lambda: af.state.Stack("int64", ()),
         lambda s: s.push(np.int64(1)),
         lambda s, x: s.push(x),
         lambda s: s.size(),
@@ -103,14 +103,14 @@ WRITTEN: dict[str, Written] = {
 def failing(graph: af.Graph, after: list[Any]) -> Any:
     """What fails when all of `after` has been done."""
     with graph, af.control_dependencies(after):
-        return af.check_numerics(af.constant(1.0) / 0.0)
+        return af.math.check_numerics(af.constant(1.0) / 0.0)
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_a_write_beside_a_take_stays_and_the_element_comes_back(kind: str) -> None:
     w = WRITTEN[kind]
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "int64", (), name="from")
+        queue = af.state.FIFOQueue(4, "int64", (), name="from")
         put, taken, left, state = queue.enqueue(np.int64(1)), queue.dequeue(), queue.size(), w.made()
         look = w.look(state)
         written = w.blind(state)
@@ -131,7 +131,7 @@ def test_an_element_that_was_written_somewhere_stays_there(kind: str) -> None:
     w = WRITTEN[kind]
     assert w.of is not None
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "int64", (), name="from")
+        queue = af.state.FIFOQueue(4, "int64", (), name="from")
         put, left, state = queue.enqueue(np.int64(1)), queue.size(), w.made()
         look = w.look(state)
         written = w.of(state, queue.dequeue())
@@ -173,7 +173,7 @@ def test_what_was_taken_comes_back(kind: str) -> None:
 
 def test_what_was_popped_is_gone() -> None:
     with af.Graph() as graph:
-        stack = af.Stack("int64", ())
+        stack = af.state.Stack("int64", ())
         push, pop, size = stack.push(np.int64(1)), stack.pop(), stack.size()
     fail = failing(graph, [pop])
 
@@ -188,8 +188,8 @@ def test_what_was_popped_is_gone() -> None:
 
 def test_looking_up_by_an_element_does_not_use_it() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "int64", (1,), name="from")
-        table = af.HashTable("int64", "int64", 0)
+        queue = af.state.FIFOQueue(4, "int64", (1,), name="from")
+        table = af.state.HashTable("int64", "int64", 0)
         put, left = queue.enqueue(ONES), queue.size()
         found = table.lookup(queue.dequeue())
     fail = failing(graph, [found])

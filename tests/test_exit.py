@@ -30,7 +30,7 @@ with af.Graph() as graph:
         h = af.tanh(h @ w)
     loss = af.mean(af.square(h))
     train = af.minimize(loss, af.optim.adam(1e-3))
-    queue = af.FIFOQueue(1, "float32", (), name="q")
+    queue = af.state.FIFOQueue(1, "float32", (), name="q")
     item = queue.dequeue()
     bad = af.reshape(x, (3, 5))
 big = np.ones((512, 64), "float32")

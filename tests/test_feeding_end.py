@@ -24,7 +24,7 @@ async def endless() -> AsyncIterator[int]:
 def test_leaving_ends_what_waits_and_closes_the_queues(run: Any) -> None:
     line = Line()
     with line.graph:
-        quiet = af.FIFOQueue(2, "int64", (), name="quiet")
+        quiet = af.state.FIFOQueue(2, "int64", (), name="quiet")
         take_quiet = quiet.dequeue()
 
     async def silent() -> AsyncIterator[int]:
@@ -32,7 +32,7 @@ def test_leaving_ends_what_waits_and_closes_the_queues(run: Any) -> None:
         yield 1
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, endless())
             feeder.run(line.double, copies=2)
             feeder.feed(quiet, silent())
@@ -48,11 +48,11 @@ def test_leaving_ends_what_waits_and_closes_the_queues(run: Any) -> None:
 
 def test_leaving_closes_a_queue_whose_close_waits_behind_enqueues_of_others(run: Any) -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(1, "int64", (), name="queue")
+        queue = af.state.FIFOQueue(1, "int64", (), name="queue")
         put, take = queue.enqueue(np.int64(2)), queue.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, [1])
             putting = asyncio.create_task(session.run(put))
             await asyncio.sleep(0.01)
@@ -69,7 +69,7 @@ def test_an_end_before_its_time_is_no_clean_end_of_the_data(run: Any, cancel: bo
     line = Line()
 
     async def scope(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, endless())
             if cancel:
                 await asyncio.Event().wait()
@@ -105,7 +105,7 @@ def test_a_cancellation_that_comes_while_it_leaves_is_not_lost(run: Any) -> None
             await asyncio.sleep(0.02)
 
     async def scope(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, closing_slowly())
             await session.run(line.take_raw)
 
@@ -123,7 +123,7 @@ def test_a_task_that_the_program_cancels_ends_its_queue(run: Any) -> None:
     line = Line()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, endless())
             await session.run(line.take_raw)
             (task,) = (t for t in asyncio.all_tasks() if t.get_name() == "fills queue 'raw'")
@@ -137,12 +137,12 @@ def test_joining_waits_for_all_or_for_the_first_error(run: Any) -> None:
     line = Line(capacity=9)
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, numbers(3))
             await feeder.join()
             size = int(await session.run(line.size))
         with pytest.raises(ExceptionGroup):  # noqa: PT012  leaving raises
-            async with af.QueueRunner(session) as feeder:
+            async with af.state.QueueRunner(session) as feeder:
                 feeder.feed(line.doubled, numbers(3, bad=1))
                 feeder.run(line.double)
                 await feeder.join()
@@ -160,7 +160,7 @@ def test_what_fills_a_queue_now_and_then_starves_nobody() -> None:
             yield k
 
     async def main() -> Any:
-        async with af.Session(line.graph, starvation_s=5) as session, af.QueueRunner(session) as feeder:
+        async with af.Session(line.graph, starvation_s=5) as session, af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, seldom())
             feeder.run(line.double)
             return (await drained(session, line.take))[0]
@@ -172,7 +172,7 @@ def test_a_chain_that_nobody_feeds_tells_its_first_queue() -> None:
     line = Line()
 
     async def main() -> Any:
-        async with af.Session(line.graph, starvation_s=5) as session, af.QueueRunner(session) as feeder:
+        async with af.Session(line.graph, starvation_s=5) as session, af.state.QueueRunner(session) as feeder:
             feeder.run(line.double)
             _, error = await drained(session, line.take)
             raise error
@@ -216,7 +216,7 @@ def test_what_cannot_fill_a_queue_is_refused_at_once(
     line, other = Line(), Line()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             with pytest.raises(kind, match=what):
                 misuse(feeder, line, other)
 
@@ -227,11 +227,11 @@ def test_an_iterator_of_which_nothing_is_left_is_an_error_and_an_empty_list_is_n
     line = Line()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, [])
             _, end = await drained(session, line.take_raw)
         with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012  leaving raises
-            async with af.QueueRunner(session) as feeder:
+            async with af.state.QueueRunner(session) as feeder:
                 feeder.feed(line.doubled, zip([]))
                 await session.run(line.take)
         error: Any = caught.value.exceptions[0]
@@ -248,7 +248,7 @@ def test_a_queue_that_has_been_ended_is_fed_no_more(run: Any) -> None:
     line = Line()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, [])
             await feeder.join()
             with pytest.raises(errors.QueueClosed, match="queue 'raw' is closed: what filled it has ended"):
@@ -261,7 +261,7 @@ def test_a_feeder_opens_once_inside_an_open_session(run: Any) -> None:
     line = Line()
 
     async def body(session: af.Session) -> af.Session:
-        feeder = af.QueueRunner(session)
+        feeder = af.state.QueueRunner(session)
         with pytest.raises(errors.SessionClosed, match="the feeder is not open"):
             feeder.feed(line.raw, [1])
         async with feeder:
@@ -274,7 +274,7 @@ def test_a_feeder_opens_once_inside_an_open_session(run: Any) -> None:
 
     async def again(session: af.Session) -> None:
         with pytest.raises(errors.SessionClosed, match="the session is not open"):
-            await af.QueueRunner(closed).__aenter__()
+            await af.state.QueueRunner(closed).__aenter__()
 
     closed = run(line.graph, body)
     run(line.graph, again)

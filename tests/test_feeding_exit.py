@@ -23,7 +23,7 @@ import actorflow as af
 
 gc.disable()
 with af.Graph() as graph:
-    raw, full, empty = (af.FIFOQueue(2, "int64", (), name=name) for name in ("raw", "full", "empty"))
+    raw, full, empty = (af.state.FIFOQueue(2, "int64", (), name=name) for name in ("raw", "full", "empty"))
     move = full.enqueue(raw.dequeue() * 2)
     take = empty.dequeue()
 
@@ -52,7 +52,7 @@ async def main():
     try:
         async with af.Session(graph) as session:
             async with asyncio.TaskGroup() as consumers:
-                async with af.QueueRunner(session) as feeder:
+                async with af.state.QueueRunner(session) as feeder:
                     feeder.feed(raw, endless.elements(), batch=3)
                     feeder.run(move, copies=3)
                     feeder.feed(empty, silent())

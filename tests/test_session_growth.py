@@ -45,7 +45,7 @@ def test_other_programs_run_on_actors_of_their_own() -> None:
 def test_random_numbers_of_nodes_built_again_are_those_of_the_new_nodes() -> None:
     async def main() -> list[float]:
         with af.Graph() as graph:
-            nodes = [af.random_uniform(()) for _ in range(3)]
+            nodes = [af.random.uniform(()) for _ in range(3)]
             found = []
             for node in nodes:
                 async with af.Session(graph) as session:
@@ -65,7 +65,7 @@ def test_errors_name_the_line_of_what_failed() -> None:
             x = af.placeholder("float32", (None,))
             async with af.Session(graph) as session:
                 lines = []
-                for build in (lambda: af.check_numerics(x, "x"), lambda: af.check_numerics(x, "x")):
+                for build in (lambda: af.math.check_numerics(x, "x"), lambda: af.math.check_numerics(x, "x")):
                     with pytest.raises(errors.NumericError) as caught:
                         await session.run(build(), {x: [float("nan")]})
                     assert caught.value.where is not None

@@ -316,7 +316,7 @@ def test_variables_without_a_value_are_named_in_the_order_of_the_graph() -> None
     with af.Graph() as graph:
         names = ["z", "a", "m"]
         z, a, m = (af.Variable(float(i), name=n) for i, n in enumerate(names))
-        af.FIFOQueue(2, "float32", (), name="q")
+        af.state.FIFOQueue(2, "float32", (), name="q")
         bare = af.Variable(dtype="float32", shape=(), name="bare")
         told = [v.is_initialised() for v in (z, a, m, bare)]
         rest = [z.read(), m.read(), bare.assign(1.0)]

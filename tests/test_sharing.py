@@ -31,7 +31,7 @@ class Counter:
             if container is None:
                 self.n = af.Variable(np.int64(initial), name="mine", shared_name=shared_name)
             else:
-                with af.container(container):
+                with af.state.container(container):
                     self.n = af.Variable(np.int64(initial), name="mine", shared_name=shared_name)
             self.read, self.add = self.n.read(), self.n.assign_add(np.int64(1))
             self.version = self.n.version()
@@ -117,7 +117,7 @@ def test_containers_part_equal_shared_names() -> None:
 def test_a_queue_is_shared_with_its_elements() -> None:
     def built() -> tuple[af.Graph, Any, Any]:
         with af.Graph() as graph:
-            queue = af.FIFOQueue(4, "int32", (), name="q", shared_name="jobs")
+            queue = af.state.FIFOQueue(4, "int32", (), name="q", shared_name="jobs")
             return graph, queue.enqueue(7), queue.dequeue()
 
     async def body(system: af.ActorSystem) -> Any:
@@ -135,7 +135,7 @@ def test_other_state_under_a_shared_name_is_refused_at_the_users_line() -> None:
     async def body(system: af.ActorSystem) -> Any:
         a = Counter()
         with af.Graph() as other:
-            af.FIFOQueue(1, "int64", (), shared_name="n").size()
+            af.state.FIFOQueue(1, "int64", (), shared_name="n").size()
         with af.Graph() as wider:
             w = af.Variable(np.zeros(2), shared_name="n")
         async with af.Session(a.graph, system=system) as s:
@@ -156,12 +156,12 @@ def test_other_state_under_a_shared_name_is_refused_at_the_users_line() -> None:
 def test_a_graph_declares_shared_state_once() -> None:
     with af.Graph():
         af.Variable(1.0, name="a", shared_name="n")
-        with af.container("c"):
+        with af.state.container("c"):
             af.Variable(1.0, name="b", shared_name="n")
         with pytest.raises(errors.GraphError, match="declares shared state once, 'n' is 'a'"):
             af.Variable(1.0, name="c", shared_name="n")
         with pytest.raises(errors.GraphError, match="declares shared state once, 'n' is 'a'"):
-            af.FIFOQueue(1, "int32", (), shared_name="n")
+            af.state.FIFOQueue(1, "int32", (), shared_name="n")
 
 
 @pytest.mark.parametrize("name", ["", 3, b"n"])
@@ -169,13 +169,16 @@ def test_names_of_sharing_are_texts(name: Any) -> None:
     with af.Graph():
         with pytest.raises(errors.GraphError, match="the shared name of a variable is a text"):
             af.Variable(1.0, shared_name=name)
-        with pytest.raises(errors.GraphError, match="a container is named by a text"), af.container(name):
+        with (
+            pytest.raises(errors.GraphError, match="a container is named by a text"),
+            af.state.container(name),
+        ):
             pass
 
 
 def test_a_graph_that_is_read_back_shares_the_same_state() -> None:
     counter = Counter(container="c")
-    read_back = af.from_data(*af.to_data(counter.graph))
+    read_back = af.io.from_data(*af.io.to_data(counter.graph))
 
     async def body(system: af.ActorSystem) -> Any:
         async with (
@@ -198,7 +201,7 @@ def test_a_reset_makes_the_state_of_one_container_anew_for_sessions_that_are_ope
             call = s.make_callable(a.read)
             await s.run(a.add)
             await t.run(b.add)
-            await af.reset(system, "a")
+            await af.state.reset(system, "a")
             return int(await call()), int(await s.run(a.add)), int(await t.run(b.read))
 
     assert in_a_system(body) == (100, 101, 1)
@@ -213,7 +216,7 @@ def test_a_reset_of_all_containers_leaves_private_state_alone() -> None:
             af.Session(private.graph, system=system) as u,
         ):
             await asyncio.gather(s.run(a.add), t.run(b.add), u.run(private.add))
-            await af.reset(system)
+            await af.state.reset(system)
             return [int(await x.run(c.read)) for x, c in ((s, a), (t, b), (u, private))]
 
     assert in_a_system(body) == [0, 0, 1]
@@ -222,12 +225,12 @@ def test_a_reset_of_all_containers_leaves_private_state_alone() -> None:
 def test_who_waits_for_state_that_is_reset_is_told() -> None:
     async def body(system: af.ActorSystem) -> None:
         with af.Graph() as graph:
-            take = af.FIFOQueue(1, "int32", (), shared_name="jobs").dequeue()
+            take = af.state.FIFOQueue(1, "int32", (), shared_name="jobs").dequeue()
         async with af.Session(graph, system=system) as session:
             waiting = asyncio.create_task(session.run(take))
             for _ in range(5):
                 await asyncio.sleep(0)
-            await af.reset(system, "")
+            await af.state.reset(system, "")
             with pytest.raises(errors.ActorDied, match="queue 'queue' was stopped before it could answer"):
                 await waiting
 
@@ -236,13 +239,13 @@ def test_who_waits_for_state_that_is_reset_is_told() -> None:
 
 def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "int64", (), name="jobs", shared_name="jobs")
+        queue = af.state.FIFOQueue(2, "int64", (), name="jobs", shared_name="jobs")
 
     async def fed(session: af.Session, system: af.ActorSystem) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, range(10))
             await asyncio.sleep(0.005)
-            await af.reset(system)
+            await af.state.reset(system)
             await feeder.join()
 
     async def body(system: af.ActorSystem) -> None:
@@ -258,7 +261,7 @@ def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
 
 def test_who_waits_for_a_shared_queue_when_the_system_is_left_is_told() -> None:
     with af.Graph() as graph:
-        take = af.FIFOQueue(2, "int64", (), shared_name="jobs").dequeue()
+        take = af.state.FIFOQueue(2, "int64", (), shared_name="jobs").dequeue()
 
     async def main() -> None:
         async with af.ActorSystem() as system:
@@ -276,7 +279,7 @@ def test_a_reset_of_a_container_in_which_nothing_is_shared_does_nothing() -> Non
         counter = Counter(container="a")
         async with af.Session(counter.graph, system=system) as session:
             await session.run(counter.add)
-            await af.reset(system, "nosuch")
+            await af.state.reset(system, "nosuch")
             return int(await session.run(counter.read))
 
     assert in_a_system(body) == 1
@@ -289,7 +292,7 @@ def test_an_optimizer_begins_anew_with_the_variables_that_a_reset_dropped() -> N
             update = af.minimize(w * w, af.optim.momentum(0.25, 0.5))
         async with af.Session(graph, system=system) as session:
             first = [int(await session.run(update)) for _ in range(3)], float(await session.run(w))
-            await af.reset(system)
+            await af.state.reset(system)
             again = [int(await session.run(update)) for _ in range(3)], float(await session.run(w))
             return first, again
 
@@ -301,8 +304,8 @@ def test_an_optimizer_begins_anew_with_the_variables_that_a_reset_dropped() -> N
 def test_reset_refuses_what_is_no_system_or_no_name() -> None:
     async def body(system: af.ActorSystem) -> None:
         with pytest.raises(errors.ConfigError, match="reset takes an actor system, got str 'c'"):
-            await af.reset("c")  # type: ignore[arg-type]
+            await af.state.reset("c")  # type: ignore[arg-type]
         with pytest.raises(errors.ConfigError, match="reset takes the name of a container, or None"):
-            await af.reset(system, 3)  # type: ignore[arg-type]
+            await af.state.reset(system, 3)  # type: ignore[arg-type]
 
     in_a_system(body)

@@ -50,12 +50,12 @@ def written(graph: af.Graph) -> list[Any]:
         w = af.Variable(4.0, name="w", shared_name="w")
         with af.atomic(v) as block:
             v.assign(v + 1)
-        barrier = af.Barrier("int64", (), name="b", shared_name="b")
-        grads = af.ConditionalAccumulator("int64", (), "sum", name="g", shared_name="g")
-        table = af.HashTable("int64", "int64", -1, name="t", shared_name="t")
-        counter = af.Counter(name="c", shared_name="c")
-        stack = af.Stack("int64", (), name="s", shared_name="s")
-        queue = af.FIFOQueue(None, "int64", (), name="q", shared_name="q")
+        barrier = af.state.Barrier("int64", (), name="b", shared_name="b")
+        grads = af.state.ConditionalAccumulator("int64", (), "sum", name="g", shared_name="g")
+        table = af.state.HashTable("int64", "int64", -1, name="t", shared_name="t")
+        counter = af.state.Counter(name="c", shared_name="c")
+        stack = af.state.Stack("int64", (), name="s", shared_name="s")
+        queue = af.state.FIFOQueue(None, "int64", (), name="q", shared_name="q")
         key = af.placeholder("bytes", (1,), name="key")
         return [
             v.assign_add(ONE),
@@ -106,7 +106,7 @@ def test_the_test_finds_a_session_that_does_not_say_that_it_closes(monkeypatch: 
 @pytest.mark.usefixtures("only_new_garbage")
 def test_what_a_session_popped_is_freed_when_it_has_closed() -> None:
     with af.Graph() as graph:
-        stack = af.Stack("float32", (1000,), name="s", shared_name="s")
+        stack = af.state.Stack("float32", (1000,), name="s", shared_name="s")
         push, pop = stack.push(np.zeros(1000, "float32")), stack.pop()
 
     async def popped(system: af.ActorSystem) -> weakref.ref[Any]:

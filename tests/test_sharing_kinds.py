@@ -64,15 +64,15 @@ def _slices() -> Any:
 
 
 KINDS: dict[str, Kind] = {
-    "queue": Kind(af.FIFOQueue, QUEUE, **_of_queues, others=_other_queues),
+    "queue": Kind(af.state.FIFOQueue, QUEUE, **_of_queues, others=_other_queues),
     "shuffle_queue": Kind(
-        af.RandomShuffleQueue,
+        af.state.RandomShuffleQueue,
         {**QUEUE, "min_after_dequeue": 0},
         **_of_queues,
         others={**_other_queues, "min_after_dequeue": {"min_after_dequeue": 1}},
     ),
     "priority_queue": Kind(
-        af.PriorityQueue,
+        af.state.PriorityQueue,
         {"capacity": 4, "dtypes": ["int64", "int64"], "shapes": [(), ()]},
         put=lambda q: q.enqueue((ONE, ONE)),
         seen=lambda q: q.dequeue()[1],
@@ -80,9 +80,9 @@ KINDS: dict[str, Kind] = {
         waits=lambda q: q.dequeue()[1],
         others={**_other_queues, "components": {"shapes": [(), (2,)]}},
     ),
-    "padding_queue": Kind(af.PaddingFIFOQueue, QUEUE, **_of_queues, others=_other_queues),
+    "padding_queue": Kind(af.state.PaddingFIFOQueue, QUEUE, **_of_queues, others=_other_queues),
     "barrier": Kind(
-        af.Barrier,
+        af.state.Barrier,
         {"dtypes": "int64", "shapes": ()},
         put=lambda b: b.insert_many(0, [b"key"], np.ones(1, "int64")),
         seen=lambda b: b.take_many(1).components[0],
@@ -91,7 +91,7 @@ KINDS: dict[str, Kind] = {
         others={"components": {"shapes": (2,)}, "capacity": {"capacity": 3}},
     ),
     "accumulator": Kind(
-        af.ConditionalAccumulator,
+        af.state.ConditionalAccumulator,
         {"dtype": "float32", "shape": ()},
         put=lambda a: a.apply_grad(np.float32(1)),
         seen=lambda a: a.take_grad(1),
@@ -100,7 +100,7 @@ KINDS: dict[str, Kind] = {
         others={"spec": {"shape": (2,)}, "reduction": {"reduction": "sum"}},
     ),
     "sparse_accumulator": Kind(
-        af.SparseConditionalAccumulator,
+        af.state.SparseConditionalAccumulator,
         {"dtype": "float32", "shape": (3,)},
         put=lambda a: a.apply_grad(_slices()),
         seen=lambda a: a.take_grad(1).values,
@@ -113,7 +113,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "hash_table": Kind(
-        af.HashTable,
+        af.state.HashTable,
         {"key_dtype": "int64", "value_dtype": "int64", "default": -1},
         put=lambda t: t.insert([ONE], [ONE]),
         seen=lambda t: t.lookup(np.ones(1, "int64")),
@@ -126,7 +126,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "counter": Kind(
-        af.Counter,
+        af.state.Counter,
         {},
         put=lambda c: c.next(),
         seen=lambda c: c.read(),
@@ -134,7 +134,7 @@ KINDS: dict[str, Kind] = {
         others={"start": {"start": -1}, "limit": {"limit": 3}},
     ),
     "stack": Kind(
-        af.Stack,
+        af.state.Stack,
         {"dtype": "int64", "shape": ()},
         put=lambda s: s.push(ONE),
         seen=lambda s: s.pop(),
@@ -265,10 +265,10 @@ def test_a_queue_of_another_kind_is_refused_and_the_kinds_are_named(made: str, o
 def test_each_graph_has_names_of_its_own_for_the_components_of_a_shared_queue() -> None:
     """What is in the queue is the order; names are how one graph says it."""
     with af.Graph() as a:
-        pairs = af.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["x", "y"], shared_name="q")
+        pairs = af.state.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["x", "y"], shared_name="q")
         put = pairs.enqueue({"y": ONE * 2, "x": ONE})
     with af.Graph() as b:
-        others = af.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["y", "z"], shared_name="q")
+        others = af.state.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["y", "z"], shared_name="q")
         take = others.dequeue()
 
     async def body(system: af.ActorSystem) -> Any:
@@ -292,11 +292,11 @@ def test_a_reset_tells_who_waits_and_makes_it_anew(kind: Kind) -> None:
             if waits is not None:
                 waiting = asyncio.create_task(session.run(waits))
                 await asyncio.sleep(0.01)
-                await af.reset(system)
+                await af.state.reset(system)
                 with pytest.raises(errors.ActorDied, match="was stopped before it could answer"):
                     await waiting
             await session.run(put)
-            await af.reset(system)
+            await af.state.reset(system)
             await session.run(put)
             return (await session.run(seen)).tolist()
 
@@ -318,7 +318,7 @@ def test_a_shared_name_is_a_text_and_not_empty(kind: Kind, wrong: Any) -> None:
 def test_a_graph_declares_a_shared_name_once_in_a_container(kind: Kind) -> None:
     graph, _ = kind.graph()
     with graph:
-        with af.container("another"):
+        with af.state.container("another"):
             kind.made(**kind.arguments, shared_name="everybody's")
         with pytest.raises(errors.GraphError, match="declares shared state once, \"everybody's\" is 'mine'"):
             kind.made(**kind.arguments, shared_name="everybody's")
@@ -329,7 +329,7 @@ def test_a_graph_that_is_read_back_shares_the_same_state(kind: Kind) -> None:
     graph, mine = kind.graph()
     with graph:
         put, seen = kind.put(mine), kind.seen(mine)
-    back = af.from_data(*af.to_data(graph))
+    back = af.io.from_data(*af.io.to_data(graph))
 
     async def body(system: af.ActorSystem) -> Any:
         async with af.Session(graph, system=system) as s, af.Session(back, system=system) as t:
@@ -363,7 +363,7 @@ CONTENTS: dict[str, Any] = {"default": -1, "initial": ([1, 2], [10, 20])}
 def test_a_shared_table_has_one_default_and_one_initial_contents(changes: Any, said: str) -> None:
     def built(**arguments: Any) -> tuple[af.Graph, Any, Any]:
         with af.Graph() as graph:
-            table = af.HashTable("int64", "int64", **arguments, shared_name="t")
+            table = af.state.HashTable("int64", "int64", **arguments, shared_name="t")
             return graph, table.export()[0], table.insert([9], [9])
 
     async def body(system: af.ActorSystem) -> Any:
@@ -394,14 +394,14 @@ def test_after_a_reset_a_shared_table_may_begin_with_other_contents() -> None:
 
     def built(value: int) -> tuple[af.Graph, Any, Any]:
         with af.Graph() as graph:
-            table = af.HashTable("int64", "int64", value, initial=([value], [value]), shared_name="t")
-            return graph, table.export()[0], af.Counter().next()
+            table = af.state.HashTable("int64", "int64", value, initial=([value], [value]), shared_name="t")
+            return graph, table.export()[0], af.state.Counter().next()
 
     async def body(system: af.ActorSystem) -> Any:
         (a, keys, number), (b, theirs, _) = built(1), built(2)
         async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
             first = (await s.run(keys)).tolist()
-            await af.reset(system)
+            await af.state.reset(system)
             second = (await t.run(theirs)).tolist()
             counted = int(await s.run(number))
             with pytest.raises(errors.StateError, match=r"of default 2 made at .*, got default 1"):
@@ -413,7 +413,7 @@ def test_after_a_reset_a_shared_table_may_begin_with_other_contents() -> None:
 
 def test_a_table_with_oov_buckets_is_not_shared() -> None:
     with af.Graph(), pytest.raises(errors.SpecError, match="a table with oov_buckets is not shared, got"):
-        af.HashTable(
+        af.state.HashTable(
             "bytes", "int64", -1, initial=([b"a"], [0]), mutable=False, oov_buckets=2, shared_name="t"
         )
 
@@ -425,8 +425,8 @@ def test_a_shared_shuffle_queue_draws_from_the_seed_of_whoever_comes_first(seed:
     def built(before: int, seed: int | None) -> tuple[af.Graph, Any, Any]:
         with af.Graph() as graph:
             for _ in range(before):
-                af.Counter()
-            queue = af.RandomShuffleQueue(99, 0, "int64", (), seed=seed, shared_name="q")
+                af.state.Counter()
+            queue = af.state.RandomShuffleQueue(99, 0, "int64", (), seed=seed, shared_name="q")
             return graph, queue.enqueue_many(np.arange(20)), queue.dequeue_many(20)
 
     async def body(system: af.ActorSystem) -> Any:

@@ -50,7 +50,7 @@ def test_a_branch_outside_of_loops_may_touch_state_of_another_process() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
             v = af.Variable(0, name="v")
-        taken = af.identity(v.assign_add(1))
+        taken = af.arrays.identity(v.assign_add(1))
         with af.device(SCOPES[2]):
             out = af.cond(taken > 1, lambda: v.assign_add(100), lambda: taken - 1)
         after = v.read()

@@ -134,7 +134,7 @@ def test_state_of_a_name_that_the_graph_has_not_is_refused_by_the_first_step() -
 
 def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they_are_there() -> None:
     with af.Graph() as graph, af.device(SCOPES[1]):
-        take = af.FIFOQueue(1, "float32", (), name="q").dequeue()
+        take = af.state.FIFOQueue(1, "float32", (), name="q").dequeue()
 
     class Deaf:
         """A ref that loses what is said on the control lane."""
@@ -195,9 +195,9 @@ def kinds() -> tuple[af.Graph, dict[str, tuple[Any, Any, Any]], Any]:
     """Returns what fills, takes from and counts a resource of p1, by its kind, and a queue of p2 with no room."""
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            queue = af.FIFOQueue(4, "float32", (), name="q")
-            barrier = af.Barrier("float32", (), name="bar")
-            grads = af.ConditionalAccumulator("float32", (), name="acc")
+            queue = af.state.FIFOQueue(4, "float32", (), name="q")
+            barrier = af.state.Barrier("float32", (), name="bar")
+            grads = af.state.ConditionalAccumulator("float32", (), name="acc")
             found = {
                 "queue": (queue.enqueue(np.float32(1)), queue.dequeue(), queue.size()),
                 "barrier": (
@@ -208,7 +208,7 @@ def kinds() -> tuple[af.Graph, dict[str, tuple[Any, Any, Any]], Any]:
                 "accumulator": (grads.apply_grad(np.float32(1)), grads.take_grad(1), grads.num_accumulated()),
             }
         with af.device(SCOPES[2]):
-            full = af.FIFOQueue(1, "float32", (), name="full")
+            full = af.state.FIFOQueue(1, "float32", (), name="full")
             found = {kind: (put, full.enqueue(take), size) for kind, (put, take, size) in found.items()}
             fill = full.enqueue(np.float32(0))
     return graph, found, fill
@@ -286,8 +286,8 @@ def trained(
     with af.Graph(seed=seed) as graph, af.device(SCOPES[1]):
         w = af.Variable(np.ones(2, "float32"), name="w")
         train = af.minimize(af.sum(w.as_tensor()), optimizer or af.optim.sgd(0.25), name="train")
-        q = af.FIFOQueue(capacity, "float32", (), name="q")
-        table = af.HashTable("int64", "int64", 0, initial=([1], [kept]), name="table")
+        q = af.state.FIFOQueue(capacity, "float32", (), name="q")
+        table = af.state.HashTable("int64", "int64", 0, initial=([1], [kept]), name="table")
         return graph, [train, q.enqueue(np.float32(1)), q.size(), table.lookup(np.int64(1))]
 
 

@@ -28,7 +28,7 @@ class Program:
         with af.Graph() as self.graph:
             self.x = af.placeholder("float32", (), name="x")
             self.v = af.Variable(np.zeros((3, 1), "float32"), name="v")
-            self.queue = af.FIFOQueue(2, "float32", (), name="line")
+            self.queue = af.state.FIFOQueue(2, "float32", (), name="line")
             _, self.out = af.while_loop(lambda i, s: i < 3, self.turn, (0, self.x), name="loop")
 
     def turn(self, i: Any, s: Any) -> tuple[Any, Any]:
@@ -76,9 +76,9 @@ PLACES: dict[str, Callable[[Program], Any]] = {
     "switch_case": lambda p: af.switch_case(p.index, [lambda: 1.0, lambda: 2.0]),
     "another body": lambda p: within(p, lambda: p.inner),
     "another body, slices": lambda p: within(p, lambda: af.square(p.slices)),
-    "recompute": lambda p: af.recompute(lambda a: a + p.inner)(p.x),
+    "recompute": lambda p: af.autodiff.recompute(lambda a: a + p.inner)(p.x),
     "custom_gradient": lambda p: af.gradients(
-        af.custom_gradient(lambda a: (a, lambda g: g * p.inner))(p.x), p.x
+        af.autodiff.custom_gradient(lambda a: (a, lambda g: g * p.inner))(p.x), p.x
     ),
     "ys": lambda p: af.gradients(p.inner, p.x),
     "xs": lambda p: af.gradients(p.out, p.inner),
@@ -86,8 +86,8 @@ PLACES: dict[str, Callable[[Program], Any]] = {
     "grad_ys": lambda p: af.gradients(p.out, p.x, p.inner),
     "grad_ys, slices": lambda p: af.gradients(p.v.read(), p.v, p.slices),
     "stop_gradients": lambda p: af.gradients(p.out, p.x, stop_gradients=p.inner),
-    "jvp, xs": lambda p: af.jvp(p.out, p.inner, 1.0),
-    "jvp, vs": lambda p: af.jvp(p.out, p.x, p.inner),
+    "jvp, xs": lambda p: af.autodiff.jvp(p.out, p.inner, 1.0),
+    "jvp, vs": lambda p: af.autodiff.jvp(p.out, p.x, p.inner),
     "minimize": lambda p: af.minimize(p.inner, af.optim.sgd(0.1)),
     "apply_gradients": lambda p: af.apply_gradients([p.inner], [p.v], af.optim.sgd(0.1)),
     "apply_gradients, slices": lambda p: af.apply_gradients([p.slices], [p.v], af.optim.sgd(0.1)),
@@ -121,9 +121,9 @@ def test_what_lies_around_a_body_may_be_used_in_it() -> None:
 
         def turn(i: Any) -> Any:
             with af.colocate_with(target), af.control_dependencies([target]):
-                after = af.identity(i + 1)
+                after = af.arrays.identity(i + 1)
             with af.control_dependencies([af.apply_gradients([slices], [v], af.optim.sgd(1.0), name="u")]):
-                return af.identity(after)
+                return af.arrays.identity(after)
 
         last = af.while_loop(lambda i: i < 2, turn, 0)
         with af.control_dependencies([last]):

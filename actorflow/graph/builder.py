@@ -160,7 +160,7 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
             message = "it is a bool, and bool and numbers do not mix; write 0 or 1"
             raise TypeError(message)
         if dtype.kind == "O":
-            message = "it is a number; give bytes, or af.as_bytes of a tensor"
+            message = "it is a number; give bytes, or af.strings.as_bytes of a tensor"
             raise TypeError(message)
         if _ORDER[as_checked_array(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"

@@ -37,7 +37,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             gradients, or a tensor is passed by keyword; from `gradients`, when the rule gives a gradient
             that does not fit.
 
-    >>> @af.custom_gradient
+    >>> @af.autodiff.custom_gradient
     ... def straight_through(x):
     ...     return af.floor(x), lambda grad: grad
     >>> with af.Graph():

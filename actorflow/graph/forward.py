@@ -39,7 +39,7 @@ def jvp(ys: Any, xs: Any, vs: Any) -> list[Tensor | None]:
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (3,), name="x")
-    ...     af.jvp(x * x, x, af.ones((3,)))[0].shape
+    ...     af.autodiff.jvp(x * x, x, af.ones((3,)))[0].shape
     (3,)
     """
     targets, sources = [as_tensor(y) for y in as_list(ys)], as_list(xs)
@@ -72,7 +72,7 @@ def hessian_vector_product(y: Any, xs: Any, vs: Any) -> list[Gradient | None]:
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (3,), name="x")
-    ...     af.hessian_vector_product(af.sum(x * x * x), x, af.ones((3,)))[0].shape
+    ...     af.autodiff.hessian_vector_product(af.sum(x * x * x), x, af.ones((3,)))[0].shape
     (3,)
     """
     sources = as_list(xs)

@@ -156,9 +156,14 @@ def _guard(name: str, spec: SpecRule, *, takes_bytes: bool, takes_lists: bool) -
                 raise SpecError(message, hint=list_hint)
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-        check(inputs, "takes", "af.to_number and af.decode_raw make numbers of bytes", _OF_A_LIST)
+        check(inputs, "takes", "af.strings.to_number and af.io.decode_raw make numbers of bytes", _OF_A_LIST)
         outputs = asked(inputs, attrs)
-        check(outputs, "makes", "af.as_bytes makes bytes of numbers", "register it with takes_lists=True")
+        check(
+            outputs,
+            "makes",
+            "af.strings.as_bytes makes bytes of numbers",
+            "register it with takes_lists=True",
+        )
         return outputs
 
     return Promoting(rule, spec.first) if isinstance(spec, Promoting) else rule

@@ -30,11 +30,11 @@ class IndexedSlices(Operators):
     What `af.gradients` gives for a tensor that was used through `af.gather` along its first axis.
     Used like a tensor it is the dense one; by a scalar it is multiplied and divided as it is, and
     its sum with another one stays sparse, of the dtype to which the two mix. `af.minimize` and
-    `af.apply_gradients` take it as it is. Fetched, it gives an `af.Slices` of arrays: (values, indices,
+    `af.apply_gradients` take it as it is. Fetched, it gives an `af.types.Slices` of arrays: (values, indices,
     shape), whose `to_dense()` is the whole.
 
     Shapes:   values (k, …), indices (k,) of a tensor (n, …); n is an integer in `shape`, or `shape` is
-              a tensor: `af.shape(x)`
+              a tensor: `af.arrays.shape(x)`
     Dtypes:   values numbers; indices integers in [-n, n), checked in the step
     Raises:   SpecError when they do not fit.
 
@@ -226,7 +226,7 @@ def _first(shape: Shape) -> int:
     """The number of rows; SpecError when the shape does not say it."""
     if not shape or shape[0] is None:
         message = f"slices need to know how many rows there are, got shape {show(shape)}"
-        raise SpecError(message, hint="pass af.shape(x) when that is known in the step only")
+        raise SpecError(message, hint="pass af.arrays.shape(x) when that is known in the step only")
     return shape[0]
 
 

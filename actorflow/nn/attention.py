@@ -26,7 +26,7 @@ class MultiHeadAttention(Layer):
         name: Of the layer; by default `attention`, `attention_1`, …
 
     Shapes:   x (…, queries, depth), context (…, keys, depth), mask as of
-              `af.scaled_dot_product_attention`, of scores (…, heads, queries, keys) ->
+              `af.nn.scaled_dot_product_attention`, of scores (…, heads, queries, keys) ->
               (…, queries, depth)
     Raises:   SpecError for another x or context, and unless the heads divide the depth evenly.
 

@@ -86,7 +86,7 @@ def greedy(
     ...         output, state = cell(words(tokens), state)
     ...         return logits(output), state
     ...     first = af.placeholder("int32", (None,), name="first")
-    ...     found = af.nn.greedy(step, first, cell.initial(af.shape(first)[0]), end=0, longest=20)
+    ...     found = af.nn.greedy(step, first, cell.initial(af.arrays.shape(first)[0]), end=0, longest=20)
     ...     print(found.tokens.spec, found.scores.spec)
     (None, 20) int32 (None,) float32
     """

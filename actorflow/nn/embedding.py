@@ -11,7 +11,7 @@ from actorflow.ops.nn.embedding import embedding_lookup
 
 
 class Embedding(Layer):
-    """The rows of a table that integers number; `af.embedding_lookup` takes shards of one.
+    """The rows of a table that integers number; `af.nn.embedding_lookup` takes shards of one.
 
     Args:
         count: How many rows there are.
@@ -56,7 +56,7 @@ class Embedding(Layer):
         ids = as_tensor(ids)
         if ids.dtype.kind not in "iu":
             what = f"takes integers, the numbers of its rows, got {ids.spec}"
-            bytes_too = "make numbers of bytes first, with af.to_number or af.hash_bucket"
+            bytes_too = "make numbers of bytes first, with af.strings.to_number or af.strings.hash_bucket"
             raise self.refusal(what, bytes_too if ids.dtype.kind == "O" else "convert them with af.cast")
         with self.scope():
             return embedding_lookup(self.table, ids, padding_id=self.padding_id)

@@ -143,7 +143,7 @@ class Layer:
         """Returns the shape of `x`; raises SpecError when its rank is not known."""
         if x.shape is None:
             what = f"needs an x of known rank, got {x.spec}"
-            raise self.refusal(what, "say it with af.ensure_shape")
+            raise self.refusal(what, "say it with af.arrays.ensure_shape")
         return x.shape
 
     def refusal(self, what: str, hint: str | None = None) -> SpecError:
@@ -204,7 +204,7 @@ class Layer:
 def _conversion(dtype: DType) -> str:
     """What to try when x has the right shape and another dtype."""
     if dtype.kind == "O":
-        return "make numbers of bytes first, with af.to_number or af.decode_raw"
+        return "make numbers of bytes first, with af.strings.to_number or af.io.decode_raw"
     if is_floating(dtype):
         return f'convert x with af.cast, or make the layer with dtype="{dtype.name}"'
     return "convert x with af.cast"

@@ -188,7 +188,7 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Each group of channels of each example by itself, as `af.group_norm` does, with scale and offset.
+    """Each group of channels of each example by itself, as `af.nn.group_norm` does, with scale and offset.
 
     Args:
         channels: Size of the last axis of x.

@@ -92,7 +92,7 @@ def rnn(
             raise SpecError(message, hint="for instance af.nn.LSTMCell; your own is a subclass of af.nn.Cell")
         if x.spec.rank is None or x.spec.rank < 2 + (not time_major):
             message = f"rnn runs over sequences (rows, steps, inputs), or time-major, got {x.spec}"
-            raise SpecError(message, hint="give x its axes, with af.expand_dims or af.ensure_shape")
+            raise SpecError(message, hint="give x its axes, with af.expand_dims or af.arrays.ensure_shape")
         xs = x if time_major else swapaxes(x, 0, 1)
         ends = None if lengths is None else _lengths(lengths, xs)
     run = _RnnRun(reverse, unroll, recompute, parallel_iterations, name or "rnn")
@@ -210,7 +210,7 @@ class _RnnRun:
             message = f"rnn unrolls a known number of steps, one or more, got x {xs.spec}"
             where_ = Where(op="rnn", defined_at=source_line())
             raise SpecError(
-                message, where=where_, hint="leave out unroll=True, or fix it with af.ensure_shape"
+                message, where=where_, hint="leave out unroll=True, or fix it with af.arrays.ensure_shape"
             )
         rows = unstack(xs)  # not slices, whose gradients are sums of as many arrays as large as xs
         made: list[Any] = [None] * count

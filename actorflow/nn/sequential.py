@@ -16,14 +16,14 @@ class Sequential(Layer):
     What it is called with as `training` it hands on to those that have an argument of that name.
 
     Args:
-        layers: Layers, or functions like `af.relu`.
+        layers: Layers, or functions like `af.nn.relu`.
         name: Of the name scope of its calls; its layers keep their own names.
 
     Shapes:   that of the first -> that of the last
     Raises:   SpecError when a layer needs to know whether it trains, and the call does not say so.
 
     >>> with af.Graph():
-    ...     network = af.nn.Sequential([af.nn.Dense(4, 8), af.relu, af.nn.Dense(8, 2)])
+    ...     network = af.nn.Sequential([af.nn.Dense(4, 8), af.nn.relu, af.nn.Dense(8, 2)])
     ...     network(af.placeholder("float32", (None, 4), name="x"))
     <Tensor sequential/dense_1/add:0 (None, 2) float32>
     """

@@ -12,7 +12,7 @@ from actorflow.ops.nn.softmax import dropout
 
 
 class Dropout(Layer):
-    """Sets a part of the elements to 0 in training, and scales the others; see `af.dropout`.
+    """Sets a part of the elements to 0 in training, and scales the others; see `af.nn.dropout`.
 
     Args:
         rate: The part that is dropped.

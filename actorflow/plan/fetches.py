@@ -216,7 +216,7 @@ def _converting(given: arrays.DType, shape: tuple[int, ...], spec: Spec, holder:
     if given.kind == "S":
         return f'convert it with .astype({spec.dtype.name!r}), or declare the {holder} as "bytes"'
     if wanted == "bytes":
-        return f"feed bytes, {declare}; af.as_bytes makes bytes of a tensor of numbers"
+        return f"feed bytes, {declare}; af.strings.as_bytes makes bytes of a tensor of numbers"
     return f"convert it with .astype({wanted!r}), {declare}"
 
 

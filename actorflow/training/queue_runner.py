@@ -83,7 +83,7 @@ class QueueRunner:
 
     async def __aenter__(self) -> Self:
         if self._filling or self._open:
-            raise SessionClosed("a feeder opens once", hint="make a new one: af.QueueRunner(session)")
+            raise SessionClosed("a feeder opens once", hint="make a new one: af.state.QueueRunner(session)")
         _check_session(self.session)
         self._open = True
         return self
@@ -281,7 +281,7 @@ class QueueRunner:
         _check_session(self.session)
         if not self._open:
             raise SessionClosed(
-                "the feeder is not open", hint="async with af.QueueRunner(session) as feeder: ..."
+                "the feeder is not open", hint="async with af.state.QueueRunner(session) as feeder: ..."
             )
 
 
@@ -305,10 +305,10 @@ def producing(session: Session, *resources: Any) -> Iterator[None]:
     if not isinstance(given, Session):
         got = f"{type(given).__name__} {given!r:.60}"
         message = f"producing takes a session, and what the code fills, got {got}"
-        raise ConfigError(message, hint="with af.producing(session, queue): ...")
+        raise ConfigError(message, hint="with af.state.producing(session, queue): ...")
     if not resources:
         message = "producing takes what the code fills, got a session alone"
-        raise ConfigError(message, hint="with af.producing(session, queue): ...")
+        raise ConfigError(message, hint="with af.state.producing(session, queue): ...")
     _check_session(session)
     with session.producers.counting([_name_of(session, each, _WAITED_AT) for each in resources]):
         yield

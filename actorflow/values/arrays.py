@@ -229,7 +229,7 @@ def _no_number(value: Any) -> str:
     array = np.asarray(value, BYTES)
     for at, element in enumerate(array.flat):
         if not isinstance(element, bool | int | float | complex | np.number | np.bool_):
-            more = "; af.to_number makes numbers of bytes" if isinstance(element, bytes) else ""
+            more = "; af.strings.to_number makes numbers of bytes" if isinstance(element, bytes) else ""
             return f"elements must be numbers, got {_describe_element(element, at, array.shape)}{more}"
     return "elements are Python objects, or integers of more than 64 bits; give an array of numbers"
 
@@ -266,7 +266,7 @@ def check_bytes(value: Any) -> Array:
         if not isinstance(element, bytes):
             text = "; text is given as bytes, encode it: text.encode()" if isinstance(element, str) else ""
             if isinstance(element, bool | int | float | np.number | np.bool_):
-                text = "; af.as_bytes makes bytes of a tensor of numbers"
+                text = "; af.strings.as_bytes makes bytes of a tensor of numbers"
             message = f"elements must be bytes, got {_describe_element(element, at, array.shape)}{text}"
             raise TypeError(message)
     return array

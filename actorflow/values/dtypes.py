@@ -104,7 +104,7 @@ def refusal(dtypes: Iterable[DType]) -> str:
     dtypes = list(dtypes)
     kinds = list(dict.fromkeys(map(kind_name, dtypes)))
     if "bytes" in kinds:
-        return "bytes mix with bytes only; af.to_number and af.as_bytes convert"
+        return "bytes mix with bytes only; af.strings.to_number and af.strings.as_bytes convert"
     if len(kinds) > 1:
         widest = max(dtypes, key=lambda d: (_RANK.get(d.kind, 2), d.itemsize))
         to = f"af.cast(x, {name_of(widest)!r})"

@@ -82,7 +82,7 @@ def not_finite(name: str, gradient: Any) -> NumericError | None:
         return None
     wrong = _count_wrong(values, ~np.isfinite(values), rows)
     what = f"the gradient of variable {name!r} must be finite, got {wrong}"
-    hint = "lower the learning rate, or find with af.check_numerics where it comes from"
+    hint = "lower the learning rate, or find with af.math.check_numerics where it comes from"
     return NumericError(what, hint=f"{hint}; minimize(..., max_not_finite=10) drops up to 10")
 
 

@@ -28,7 +28,7 @@ class Tuples:
 
     def __init__(self, **options: Any) -> None:
         with af.Graph() as self.graph:
-            self.filled = barrier = af.Barrier(["int64", "int64"], [(), ()], name="filled", **options)
+            self.filled = barrier = af.state.Barrier(["int64", "int64"], [(), ()], name="filled", **options)
             self.put = [
                 barrier.insert_many(0, [b"a", b"b"], np.arange(2)),
                 barrier.insert_many(1, [b"a"], np.arange(1)),
@@ -46,7 +46,9 @@ class Dense:
 
     def __init__(self, **options: Any) -> None:
         with af.Graph() as self.graph:
-            self.filled = grads = af.ConditionalAccumulator("int64", (), "sum", name="filled", **options)
+            self.filled = grads = af.state.ConditionalAccumulator(
+                "int64", (), "sum", name="filled", **options
+            )
             self.put = [grads.apply_grad(np.int64(n), np.int64(9)) for n in (1, 2)]
             self.take = {n: grads.take_grad(n) for n in (1, 2, 3)}
 
@@ -58,7 +60,7 @@ class Sparse:
 
     def __init__(self, **options: Any) -> None:
         with af.Graph() as self.graph:
-            self.filled = grads = af.SparseConditionalAccumulator(
+            self.filled = grads = af.state.SparseConditionalAccumulator(
                 "int64", (9,), "sum", name="filled", **options
             )
             rows = [af.IndexedSlices(np.array([n]), np.array([n]), (9,)) for n in (1, 2)]
@@ -90,7 +92,7 @@ def test_a_take_that_nobody_would_serve_fails_and_says_what_would(made: Callable
     )
     assert error.where is not None and error.where.node == m.take[1].node.name
     variable = m.kind.split()[-1]
-    assert error.hint is not None and error.hint.endswith(f"with af.producing(session, {variable})")
+    assert error.hint is not None and error.hint.endswith(f"with af.state.producing(session, {variable})")
     assert seconds == pytest.approx(5, abs=0.02)
 
 
@@ -139,7 +141,7 @@ def test_nobody_starves_while_code_says_that_it_fills(made: Callable[..., Any]) 
 
     async def body(session: af.Session) -> Any:
         taking = asyncio.create_task(session.run(m.take[1]))
-        with af.producing(session, m.filled):
+        with af.state.producing(session, m.filled):
             await asyncio.sleep(3600)
             await session.run(m.put[:2])
         await taking
@@ -151,13 +153,13 @@ def test_nobody_starves_while_code_says_that_it_fills(made: Callable[..., Any]) 
 def test_a_step_that_would_put_something_in_counts_while_it_runs(made: Callable[..., Any]) -> None:
     m = made()
     with m.graph:
-        gate = af.FIFOQueue(1, "int64", (), name="gate")
+        gate = af.state.FIFOQueue(1, "int64", (), name="gate")
         slow = [*m.put[:2], gate.dequeue()]
         opened = gate.enqueue(np.int64(1))
 
     async def body(session: af.Session) -> Any:
         putting = asyncio.create_task(session.run(slow))
-        with af.producing(session, gate):
+        with af.state.producing(session, gate):
             await asyncio.sleep(1)
             await session.run(m.take[1])
             taking = asyncio.create_task(starved(session, m.take[max(m.take)]))
@@ -235,8 +237,8 @@ def test_what_a_failed_step_gives_back_feeds_who_waits() -> None:
 def test_a_feeder_that_runs_what_fills_a_queue_and_a_barrier_ends_the_queue_alone() -> None:
     m = Tuples()
     with m.graph:
-        numbers = af.FIFOQueue(4, "int64", (), name="numbers")
-        done = af.FIFOQueue(4, "int64", (), name="done")
+        numbers = af.state.FIFOQueue(4, "int64", (), name="numbers")
+        done = af.state.FIFOQueue(4, "int64", (), name="done")
         n = numbers.dequeue()
         put = m.filled.insert_many(0, [b"k"], af.reshape(n, (1,)))
         with af.control_dependencies([put]):
@@ -245,7 +247,7 @@ def test_a_feeder_that_runs_what_fills_a_queue_and_a_barrier_ends_the_queue_alon
         take_done = done.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(numbers, [7])
             feeder.run(both)
             assert int(await session.run(take_done)) == 7
@@ -261,7 +263,7 @@ def test_a_feeder_does_not_run_what_fills_no_queue() -> None:
     m = Dense()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             with pytest.raises(errors.GraphError, match="a runner runs an op that fills a queue"):
                 feeder.run(m.put[0])
 

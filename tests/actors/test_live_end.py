@@ -48,7 +48,7 @@ def test_nothing_that_a_step_held_waits_for_the_garbage_collector(
 ) -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (None,), name="x")
-        queue = af.FIFOQueue(1, "float32", ())
+        queue = af.state.FIFOQueue(1, "float32", ())
 
         def loop(most: int, turn: Any, lower: bool = lower) -> Any:
             return af.while_loop(

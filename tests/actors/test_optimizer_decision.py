@@ -198,7 +198,7 @@ def test_an_update_that_is_refused_is_not_said_to_be_staged() -> None:
     class Failing(OptimizerActor):
         """Refuses every update."""
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             message = "no"
             raise ValueError(message)
 
@@ -219,7 +219,7 @@ def test_the_staleness_of_the_gradients_is_what_the_rule_sees() -> None:
     class Seeing(OptimizerActor):
         """Notes how stale its gradients are."""
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             seen.append(ctx.staleness)
             return await super().on_gradients(grads, ctx)
 

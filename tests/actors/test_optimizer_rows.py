@@ -173,7 +173,7 @@ def test_an_actor_is_handed_rows_if_it_says_so(says_so: bool) -> None:
         def init(self, params: Any) -> Any:
             return ()
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             seen.append(type(grads["table"]))
             return {n: af.optim.as_rows(-0.5 * af.optim.values_of(g), g) for n, g in grads.items()}, ()
 
@@ -400,7 +400,7 @@ def test_a_failed_update_moves_no_row_and_no_state() -> None:
 
         sparse = True
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             update = await super().on_gradients(grads, ctx)
             if ctx.count == 1 and not failed:
                 failed.append(True)

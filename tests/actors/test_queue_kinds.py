@@ -56,7 +56,7 @@ async def fail(session: af.Session, error: BaseException) -> None:
 
 
 def shuffled(seed: int | None = None, graph_seed: int = 0) -> list[int]:
-    q = Fed(lambda: af.RandomShuffleQueue(None, 0, "int64", (), seed=seed, name="q"), graph_seed)
+    q = Fed(lambda: af.state.RandomShuffleQueue(None, 0, "int64", (), seed=seed, name="q"), graph_seed)
 
     async def body(session: af.Session) -> Any:
         await q.give_many(session, np.arange(40))
@@ -76,7 +76,7 @@ def test_a_shuffle_queue_gives_every_element_once_in_an_order_of_its_seed() -> N
 
 
 def test_a_shuffle_queue_keeps_some_until_it_is_closed() -> None:
-    q = Fed(lambda: af.RandomShuffleQueue(8, 2, "int64", (), name="q"))
+    q = Fed(lambda: af.state.RandomShuffleQueue(8, 2, "int64", (), name="q"))
 
     async def body(session: af.Session) -> Any:
         await q.give_many(session, np.arange(3))
@@ -94,7 +94,7 @@ def test_a_shuffle_queue_keeps_some_until_it_is_closed() -> None:
 
 
 def test_a_priority_queue_gives_the_smallest_first_with_its_priority() -> None:
-    q = Fed(lambda: af.PriorityQueue(None, ["int64", "bytes"], [(), ()], name="q"))
+    q = Fed(lambda: af.state.PriorityQueue(None, ["int64", "bytes"], [(), ()], name="q"))
     with q.graph:
         three = q.queue.dequeue_many(3)
 
@@ -116,7 +116,9 @@ def test_a_priority_queue_gives_the_smallest_first_with_its_priority() -> None:
 
 def padded() -> Fed:
     return Fed(
-        lambda: af.PaddingFIFOQueue(None, ["int32", "bytes", "bool"], [(None, 2), (None,), ()], name="q")
+        lambda: af.state.PaddingFIFOQueue(
+            None, ["int32", "bytes", "bool"], [(None, 2), (None,), ()], name="q"
+        )
     )
 
 
@@ -155,7 +157,7 @@ def test_a_padded_batch_of_nothing_is_empty() -> None:
 @pytest.mark.parametrize("verb", ["dequeue_many", "dequeue_up_to"])
 def test_nothing_is_taken_at_once_from_an_empty_queue_too(verb: str, closed: bool) -> None:
     with af.Graph() as graph:
-        queue = af.RandomShuffleQueue(3, 1, "int32", (2,))
+        queue = af.state.RandomShuffleQueue(3, 1, "int32", (2,))
         none, close = getattr(queue, verb)(0), queue.close()
 
     async def body(session: af.Session) -> Any:
@@ -192,7 +194,7 @@ def test_a_padded_batch_too_large_for_memory_fails_its_step_and_loses_nothing(
 
 
 def test_an_enqueue_waits_until_its_bytes_fit() -> None:
-    q = Fed(lambda: af.FIFOQueue(None, ["bytes", "float32"], [(), (2,)], max_bytes=20, name="q"))
+    q = Fed(lambda: af.state.FIFOQueue(None, ["bytes", "float32"], [(), (2,)], max_bytes=20, name="q"))
     v = np.zeros(2, "float32")
 
     async def body(session: af.Session) -> Any:
@@ -210,7 +212,7 @@ def test_an_enqueue_waits_until_its_bytes_fit() -> None:
 
 
 def test_an_element_larger_than_the_limit_says_both_sizes_and_where() -> None:
-    q = Fed(lambda: af.FIFOQueue(None, "bytes", (), max_bytes=20, name="q"))
+    q = Fed(lambda: af.state.FIFOQueue(None, "bytes", (), max_bytes=20, name="q"))
 
     async def body(session: af.Session) -> Any:
         with pytest.raises(errors.StateError) as one:
@@ -232,7 +234,7 @@ def test_an_element_larger_than_the_limit_says_both_sizes_and_where() -> None:
 
 def test_the_bytes_inside_never_exceed_the_limit() -> None:
     """A source of 200 elements of 64 KiB into a queue of four, by bytes, with a slow sink."""
-    q = Fed(lambda: af.FIFOQueue(None, "uint8", (65536,), max_bytes=4 * 65536, name="q"))
+    q = Fed(lambda: af.state.FIFOQueue(None, "uint8", (65536,), max_bytes=4 * 65536, name="q"))
     value = np.zeros(65536, "uint8")
 
     async def body(session: af.Session) -> Any:
@@ -259,7 +261,7 @@ def test_the_bytes_inside_never_exceed_the_limit() -> None:
 
 
 def test_consumers_drain_a_queue_that_failed_then_get_the_error_at_their_line() -> None:
-    q = Fed(lambda: af.FIFOQueue(4, "int64", (), name="q"))
+    q = Fed(lambda: af.state.FIFOQueue(4, "int64", (), name="q"))
     cause = LookupError("gone")
     error = errors.StateError("element 7 of 'a.txt' cannot be read", hint="look at it")
     error.__cause__ = cause
@@ -291,7 +293,7 @@ def test_consumers_drain_a_queue_that_failed_then_get_the_error_at_their_line() 
 
 
 def test_those_who_wait_when_a_queue_fails_get_the_error() -> None:
-    q = Fed(lambda: af.FIFOQueue(1, "int64", (), name="q"))
+    q = Fed(lambda: af.state.FIFOQueue(1, "int64", (), name="q"))
 
     async def body(session: af.Session) -> Any:
         taking = [asyncio.create_task(session.run(q.take)) for _ in range(2)]

@@ -25,8 +25,8 @@ class Map:
 
     def __init__(self, capacity: int = 8, first: int = 8) -> None:
         with af.Graph() as self.graph:
-            self.a = af.FIFOQueue(first, "int64", (), name="a")
-            self.b = af.FIFOQueue(capacity, "int64", (), name="b")
+            self.a = af.state.FIFOQueue(first, "int64", (), name="a")
+            self.b = af.state.FIFOQueue(capacity, "int64", (), name="b")
             self.x = af.placeholder("int64", (), name="x")
             self.xs = af.placeholder("int64", (None,), name="xs")
             self.put, self.put_many = self.a.enqueue(self.x), self.a.enqueue_many(self.xs)
@@ -38,7 +38,7 @@ class Map:
             self.taken_b = self.b.dequeue()
             self.v = af.Variable(np.int64(0), name="v", trainable=False)
             self.assigned = self.v.assign(self.a.dequeue())
-            self.broken = af.check_numerics(af.cast(self.a.dequeue(), "float32") / 0.0)
+            self.broken = af.math.check_numerics(af.cast(self.a.dequeue(), "float32") / 0.0)
 
     async def drained(self, session: af.Session) -> list[int]:
         return [int(await session.run(self.take)) for _ in range(int(await session.run(self.size)))]
@@ -90,7 +90,7 @@ def test_a_cancelled_step_that_waits_to_pass_an_element_on_gives_it_back() -> No
 def test_what_has_been_passed_on_does_not_come_back() -> None:
     m = Map()
     with m.graph, af.control_dependencies([m.moved]):
-        then = af.check_numerics(af.constant(1.0) / 0.0)
+        then = af.math.check_numerics(af.constant(1.0) / 0.0)
 
     async def body(session: af.Session) -> Any:
         await session.run(m.put_many, {m.xs: [1, 2]})
@@ -104,7 +104,7 @@ def test_what_has_been_passed_on_does_not_come_back() -> None:
 def test_what_has_been_assigned_does_not_come_back() -> None:
     m = Map()
     with m.graph, af.control_dependencies([m.assigned]):
-        then = af.check_numerics(af.constant(1.0) / 0.0)
+        then = af.math.check_numerics(af.constant(1.0) / 0.0)
 
     async def body(session: af.Session) -> Any:
         await session.run(m.put_many, {m.xs: [5, 6]})
@@ -209,7 +209,7 @@ def test_a_closed_queue_serves_what_came_back_after_it_ran_dry() -> None:
 def test_two_dequeues_of_one_step_lose_nothing_when_one_of_them_fails() -> None:
     """The first fails when the queue closes; the second is answered in the same turn, for a step that ended."""
     with af.Graph() as graph:
-        queue = af.FIFOQueue(8, "int64", (), name="q")
+        queue = af.state.FIFOQueue(8, "int64", (), name="q")
         xs = af.placeholder("int64", (None,), name="xs")
         put, close, rest = queue.enqueue_many(xs), queue.close(), queue.dequeue_up_to(9)
         both = [queue.dequeue_many(3), queue.dequeue_up_to(1)]

@@ -28,7 +28,7 @@ class Ledger:
 
     def __init__(self) -> None:
         with af.Graph() as self.graph:
-            queue = af.FIFOQueue(2, "int64", (), name="queue")
+            queue = af.state.FIFOQueue(2, "int64", (), name="queue")
             self.x = af.placeholder("int64", (), name="x")
             self.put, self.take, self.size = queue.enqueue(self.x), queue.dequeue(), queue.size()
             self.a, self.b = (af.Variable(np.int64(0), name=name, trainable=False) for name in "ab")
@@ -47,7 +47,7 @@ class Ledger:
                 self.a.assign(self.a + taken)
                 self.b.assign(self.b - taken)
             with af.control_dependencies([block.done]):
-                self.fail_later = af.check_numerics(af.constant(1.0) / 0.0)
+                self.fail_later = af.math.check_numerics(af.constant(1.0) / 0.0)
             held = af.placeholder("int64", (), name="held")
             with af.atomic(self.a, name="holding") as block:
                 self.a.assign(self.a + held)

@@ -30,8 +30,8 @@ def program(optimizer: Any = None, epochs: int = 8) -> af.Program:
         y = af.placeholder("int64", (None,))
         w1 = af.Variable(af.init.he((64, 128)), name="w1")
         w2 = af.Variable(af.init.he((128, 10)), name="w2")
-        logits = af.relu(x @ w1) @ w2
-        loss = af.mean(af.softmax_cross_entropy(logits, y))
+        logits = af.nn.relu(x @ w1) @ w2
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, y))
         train = af.minimize(loss, optimizer or af.optim.sgd(0.5))
         right = af.mean(af.cast(af.equal(af.argmax(logits, axis=-1), y), "float32"))
 
@@ -55,7 +55,7 @@ def trained(
         late = sim.Straggler(jitter_s=0.02)
         async with af.Cluster.simulated(made, ps=ps, workers=workers, work_s=0.1, straggler=late) as cluster:
             async for event in af.Trainer(cluster, policy, **settings).run():
-                if isinstance(event, af.RunDone):
+                if isinstance(event, af.types.RunDone):
                     return float(event.test["accuracy"])
                 if hasattr(event, "update"):
                     losses.append(event.loss)

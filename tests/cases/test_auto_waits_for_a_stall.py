@@ -29,9 +29,9 @@ def contributions_a_second(policy: af.Policy, straggler: sim.Straggler) -> float
         async with af.Cluster.simulated(program(), ps=1, workers=4, **options) as cluster:
             used = 0
             async for event in af.Trainer(cluster, policy).run(steps=UPDATES):
-                if isinstance(event, af.UpdateDone):
+                if isinstance(event, af.types.UpdateDone):
                     used += len(event.update.chosen)
-            assert isinstance(event, af.RunDone)
+            assert isinstance(event, af.types.RunDone)
             return used / event.train_s
 
     rate: float = sim.run(main).result

@@ -194,10 +194,10 @@ def test_a_step_is_not_run_by_another_thread() -> None:
     with af.Graph() as graph:
         w = af.Variable(1.0, name="w")
         add = w.assign_add(1.0)
-        queue = af.FIFOQueue(4, "float32", (), name="queue")
+        queue = af.state.FIFOQueue(4, "float32", (), name="queue")
 
     async def main() -> None:
-        async with af.Session(graph) as session, af.QueueRunner(session) as feeder:
+        async with af.Session(graph) as session, af.state.QueueRunner(session) as feeder:
             call = session.make_callable(add)
             calls: Calls = {
                 "run": lambda: asyncio.run(session.run(add)),

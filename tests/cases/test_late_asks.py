@@ -254,7 +254,7 @@ def test_an_ask_in_a_simulation() -> None:
 def test_what_a_step_was_fed_that_missed_its_deadline() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (None,), name="x")
-        queue = af.FIFOQueue(1, "float32", (), name="queue")
+        queue = af.state.FIFOQueue(1, "float32", (), name="queue")
         total = af.sum(x) + queue.dequeue()
 
     async def main() -> None:

@@ -337,7 +337,7 @@ def test_a_limit_that_cannot_mean_anything_is_refused(most: Any) -> None:
 
 class Counts(NamedTuple):
     updates: int
-    last: af.RunDone
+    last: af.types.RunDone
 
 
 def counts(problem: Problem, policy: Policy, ps: int = 1, workers: int = 3, **options: Any) -> Counts:
@@ -348,9 +348,9 @@ def counts(problem: Problem, policy: Policy, ps: int = 1, workers: int = 3, **op
         async with world as cluster:
             told = 0
             async for event in af.Trainer(cluster, policy, **options).run():
-                if isinstance(event, af.UpdateDone):
+                if isinstance(event, af.types.UpdateDone):
                     told += len(event.update.dropped)
-            assert isinstance(event, af.RunDone)
+            assert isinstance(event, af.types.RunDone)
             return Counts(told, event)
 
     found: Counts = sim.run(main).result

@@ -37,9 +37,9 @@ def uses(w: af.Tensor, n: int) -> af.Tensor:
 
 
 def uses_by_different_ops(w: af.Tensor, n: int) -> af.Tensor:
-    total = wide(af.identity(w))
+    total = wide(af.arrays.identity(w))
     for k in range(n // 20 - 1):
-        total = total + wide(af.identity(w) if k % 2 else af.reshape(w, ()))
+        total = total + wide(af.arrays.identity(w) if k % 2 else af.reshape(w, ()))
     found: af.Tensor = 20.0 * total
     return found
 
@@ -69,7 +69,7 @@ def a_loop_variable_that_stays(w: af.Tensor, n: int) -> af.Tensor:
 def a_loop_variable_that_stays_and_is_used_behind(w: af.Tensor, n: int) -> af.Tensor:
     zero = [af.constant(0), af.constant(np.float32(0)), w]
     _, total, kept = af.while_loop(
-        lambda i, s, v: af.less(i, n - 1), lambda i, s, v: [i + 1, s + wide(v), af.identity(v)], zero
+        lambda i, s, v: af.less(i, n - 1), lambda i, s, v: [i + 1, s + wide(v), af.arrays.identity(v)], zero
     )
     return total + wide(kept)  # type: ignore[no-any-return]
 

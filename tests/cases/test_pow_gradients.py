@@ -65,10 +65,10 @@ def test_of_powers_at_the_ends(a: float, b: float, to_a: float, to_b: float) -> 
 @pytest.mark.parametrize(
     ("function", "values", "expected"),
     [
-        pytest.param(af.silu, [[INF]], [[1]], id="silu"),
-        pytest.param(af.mish, [[INF]], [[1]], id="mish"),
-        pytest.param(af.gelu, [[INF]], [[1]], id="gelu"),
-        pytest.param(lambda x: af.gelu(x, True), [[INF]], [[1]], id="gelu, approximate"),
+        pytest.param(af.nn.silu, [[INF]], [[1]], id="silu"),
+        pytest.param(af.nn.mish, [[INF]], [[1]], id="mish"),
+        pytest.param(af.nn.gelu, [[INF]], [[1]], id="gelu"),
+        pytest.param(lambda x: af.nn.gelu(x, True), [[INF]], [[1]], id="gelu, approximate"),
         pytest.param(
             af.hypot, [[INF, -INF, 3.0, INF], [1.0, 1.0, INF, INF]],
             [[1, -1, 0, HALF], [0, 0, 1, HALF]], id="hypot",
@@ -78,42 +78,42 @@ def test_of_powers_at_the_ends(a: float, b: float, to_a: float, to_b: float) -> 
             af.logaddexp, [[INF, -INF, INF, NAN], [INF, -INF, 0.0, 0.0]],
             [[0.5, 0.5, 1, NAN], [0.5, 0.5, 0, NAN]], id="logaddexp",
         ),
-        pytest.param(af.logsumexp, [[INF, 2.0, INF, -INF]], [[0.5, 0, 0.5, 0]], id="logsumexp"),
+        pytest.param(af.math.logsumexp, [[INF, 2.0, INF, -INF]], [[0.5, 0, 0.5, 0]], id="logsumexp"),
         pytest.param(
-            lambda x: af.vector_norm(x, ord=INF), [[1.0, -INF, INF]], [[0, -0.5, 0.5]], id="norm of inf"
+            lambda x: af.linalg.vector_norm(x, ord=INF), [[1.0, -INF, INF]], [[0, -0.5, 0.5]], id="norm of inf"
         ),
         pytest.param(
-            lambda x: af.vector_norm(x, ord=-INF), [[-INF, -1.0, 5.0]], [[0, -1, 0]], id="norm of -inf"
+            lambda x: af.linalg.vector_norm(x, ord=-INF), [[-INF, -1.0, 5.0]], [[0, -1, 0]], id="norm of -inf"
         ),
         pytest.param(af.max, [[1.0, NAN, 2.0]], [[0, 1, 0]], id="max of NaN"),
         pytest.param(af.min, [[NAN, NAN, 2.0]], [[0.5, 0.5, 0]], id="min of NaN"),
         pytest.param(
-            lambda x: af.segment_max(x, [0, 0, 1]), [[1.0, NAN, 2.0]], [[0, 1, 1]], id="segment_max of NaN"
+            lambda x: af.math.segment_max(x, [0, 0, 1]), [[1.0, NAN, 2.0]], [[0, 1, 1]], id="segment_max of NaN"
         ),
         pytest.param(
-            lambda x: af.unsorted_segment_min(x, [0, -1, 0], 1), [[1.0, NAN, 2.0]], [[1, 0, 0]],
+            lambda x: af.math.unsorted_segment_min(x, [0, -1, 0], 1), [[1.0, NAN, 2.0]], [[1, 0, 0]],
             id="unsorted_segment_min of NaN",
         ),
         pytest.param(
-            lambda x, u: af.scatter_max(x, [0, 0], u), [[1.0, NAN], [NAN, 2.0]], [[0, 1], [1, 0]],
+            lambda x, u: af.arrays.scatter_max(x, [0, 0], u), [[1.0, NAN], [NAN, 2.0]], [[0, 1], [1, 0]],
             id="scatter_max of NaN",
         ),
-        pytest.param(af.cumulative_max, [[1.0, NAN, 2.0]], [[1, 2, 0]], id="cumulative_max of NaN"),
+        pytest.param(af.math.cumulative_max, [[1.0, NAN, 2.0]], [[1, 2, 0]], id="cumulative_max of NaN"),
         pytest.param(
-            lambda x: af.vector_norm(x, ord=INF), [[1.0, NAN]], [[0, NAN]], id="norm of NaN"
+            lambda x: af.linalg.vector_norm(x, ord=INF), [[1.0, NAN]], [[0, NAN]], id="norm of NaN"
         ),
-        pytest.param(af.huber_loss, [[INF, -INF], [1.0, 1.0]], [[1, -1], [-1, 1]], id="huber_loss"),
-        pytest.param(af.smooth_l1_loss, [[INF], [1.0]], [[1], [-1]], id="smooth_l1_loss"),
+        pytest.param(af.nn.huber_loss, [[INF, -INF], [1.0, 1.0]], [[1, -1], [-1, 1]], id="huber_loss"),
+        pytest.param(af.nn.smooth_l1_loss, [[INF], [1.0]], [[1], [-1]], id="smooth_l1_loss"),
         pytest.param(
-            lambda q, p: af.kl_divergence(q, p), [[-INF, 0.0], [0.0, 1.0]], [[0, -1], [INF, 1]],
+            lambda q, p: af.nn.kl_divergence(q, p), [[-INF, 0.0], [0.0, 1.0]], [[0, -1], [INF, 1]],
             id="kl_divergence",
         ),
         pytest.param(
-            lambda x: af.sigmoid_cross_entropy(x, [1.0, 0.0], 2.0), [[INF, -INF]], [[0, 0]],
+            lambda x: af.nn.sigmoid_cross_entropy(x, [1.0, 0.0], 2.0), [[INF, -INF]], [[0, 0]],
             id="sigmoid_cross_entropy, weighted",
         ),
         pytest.param(
-            lambda x: af.lp_pool(af.reshape(x, (1, 2, 1)), 2), [[0.0, 0.0]], [[0, 0]], id="lp_pool"
+            lambda x: af.nn.lp_pool(af.reshape(x, (1, 2, 1)), 2), [[0.0, 0.0]], [[0, 0]], id="lp_pool"
         ),
     ],
 )  # fmt: skip
@@ -127,12 +127,14 @@ def test_at_infinities_and_nan(function: Any, values: list[Any], expected: list[
     [
         pytest.param(lambda x: af.max(x), id="max"),
         pytest.param(lambda x: af.min(-x), id="min"),
-        pytest.param(lambda x: af.segment_max(x, [0, 0, 0]), id="segment_max"),
-        pytest.param(lambda x: af.unsorted_segment_max(x, [0, 0, 0], 1), id="unsorted_segment_max"),
-        pytest.param(lambda x: af.vector_norm(x, ord=INF), id="norm of inf"),
-        pytest.param(lambda x: af.scatter_max(x[:1], [0, 0], x[1:]), id="scatter_max"),
-        pytest.param(lambda x: af.put_along_axis(x[:1], [0, 0], x[1:], how="max"), id="put_along_axis"),
-        pytest.param(lambda x: af.cumulative_max(x)[-1], id="cumulative_max"),
+        pytest.param(lambda x: af.math.segment_max(x, [0, 0, 0]), id="segment_max"),
+        pytest.param(lambda x: af.math.unsorted_segment_max(x, [0, 0, 0], 1), id="unsorted_segment_max"),
+        pytest.param(lambda x: af.linalg.vector_norm(x, ord=INF), id="norm of inf"),
+        pytest.param(lambda x: af.arrays.scatter_max(x[:1], [0, 0], x[1:]), id="scatter_max"),
+        pytest.param(
+            lambda x: af.arrays.put_along_axis(x[:1], [0, 0], x[1:], how="max"), id="put_along_axis"
+        ),
+        pytest.param(lambda x: af.math.cumulative_max(x)[-1], id="cumulative_max"),
     ],
 )
 def test_an_infinite_gradient_goes_to_the_extreme_alone(function: Any) -> None:

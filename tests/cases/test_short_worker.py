@@ -129,7 +129,7 @@ def test_a_worker_that_comes_back_with_fewer_is_named() -> None:
     async def crashed(world: Any) -> None:
         async with af.Cluster.simulated(program, ps=1, workers=3, work_s=0.1, world=world) as cluster:
             async for event in af.Trainer(cluster, af.Sync()).run():
-                if isinstance(event, af.UpdateDone) and event.step == 2:
+                if isinstance(event, af.types.UpdateDone) and event.step == 2:
                     world.crash("worker1")
                     world.restart_later("worker1", 0.3)
 

@@ -138,7 +138,7 @@ def test_the_loop_goes_on_while_a_batch_is_slow_and_every_batch_is_trained_on(
         async with af.Cluster.in_process(program(lambda _epoch: way(slow)), ps=1, workers=2) as cluster:
             watching = asyncio.ensure_future(slow.watch())
             async for event in af.Trainer(cluster, policy).run():
-                if isinstance(event, af.UpdateDone):
+                if isinstance(event, af.types.UpdateDone):
                     assert not event.update.dropped
                     used.extend(batch.index for _, _, batch, _ in event.update.chosen)
             await watching

@@ -49,7 +49,7 @@ class Reader:
         with af.Graph() as self.graph:
             self.x = af.placeholder("float32", (), name="x")
             self.double = self.x * 2.0
-            self.queue = af.FIFOQueue(8, ["float32"], [()], name="lines")
+            self.queue = af.state.FIFOQueue(8, ["float32"], [()], name="lines")
             self.take = self.queue.dequeue()
             w = af.Variable(0.0, name="w")
             self.loss = af.square(self.x - w)
@@ -91,7 +91,7 @@ async def by_a_feeder(reader: Reader, given: Input) -> None:
         async for feeds in given.batches():
             yield feeds["x"]
 
-    async with af.QueueRunner(reader.session) as feeder:
+    async with af.state.QueueRunner(reader.session) as feeder:
         feeder.feed(reader.queue, elements())
         while True:
             await reader.session.run(reader.take)

@@ -467,8 +467,8 @@ class Queued:
     def __init__(self, code: Callable[[Any], Awaitable[Any]], capacity: int = 1) -> None:
         self.session: Any = None
         with af.Graph() as self.graph:
-            self.queue = af.FIFOQueue(capacity, ["float32"], [()], name="lines")
-            self.back = af.FIFOQueue(capacity, ["float32"], [()], name="back")
+            self.queue = af.state.FIFOQueue(capacity, ["float32"], [()], name="lines")
+            self.back = af.state.FIFOQueue(capacity, ["float32"], [()], name="back")
             self.put = self.queue.enqueue(af.constant(1.0))
             self.take = self.queue.dequeue()
             self.across = self.queue.enqueue(self.back.dequeue())
@@ -516,7 +516,7 @@ def test_a_step_takes_within_itself_what_another_one_puts_in() -> None:
 
     async def main(nest: Any) -> Any:
         async with af.Session(nest.graph, starvation_s=5.0) as nest.session:
-            with af.producing(nest.session, nest.queue):
+            with af.state.producing(nest.session, nest.queue):
                 return await nest.session.run(nest.outer)
 
     nest = Queued(code)
@@ -528,7 +528,7 @@ def test_a_runner_that_waits_for_the_place_of_who_takes_what_it_fills() -> None:
         async with af.Session(nest.graph, max_steps=1, starvation_s=5.0) as nest.session:
             taken = asyncio.ensure_future(nest.session.run(nest.take))
             await asyncio.sleep(0.1)
-            async with af.QueueRunner(nest.session) as feeder:
+            async with af.state.QueueRunner(nest.session) as feeder:
                 feeder.run(nest.put)
                 return await taken
 
@@ -539,7 +539,7 @@ def test_a_runner_that_waits_for_the_place_of_who_takes_what_it_fills() -> None:
 
 async def by_a_runner(nest: Any) -> Any:
     """Code of a step that opens a queue runner, and takes what it puts in."""
-    async with af.QueueRunner(nest.session) as feeder:
+    async with af.state.QueueRunner(nest.session) as feeder:
         feeder.run(nest.put)
         await asyncio.sleep(1)
         return await nest.session.run(nest.take)
@@ -603,7 +603,7 @@ def test_what_feeds_a_queue_from_what_only_that_queue_would_fill() -> None:
 
         async with (
             af.Session(nest.graph, starvation_s=5.0) as nest.session,
-            af.QueueRunner(nest.session) as feeder,
+            af.state.QueueRunner(nest.session) as feeder,
         ):
             feeder.feed(nest.queue, elements())
             return await nest.session.run(around)
@@ -621,7 +621,7 @@ def test_what_feeds_a_queue_slowly_is_waited_for() -> None:
 
         async with (
             af.Session(nest.graph, max_steps=1, starvation_s=5.0) as nest.session,
-            af.QueueRunner(nest.session) as feeder,
+            af.state.QueueRunner(nest.session) as feeder,
         ):
             feeder.feed(nest.queue, elements())
             taken = asyncio.ensure_future(nest.session.run(nest.take))

@@ -157,7 +157,7 @@ def test_another_process_hears_that_an_actor_was_asked_to_stop() -> None:
         assert await ref.stopped() is None
         with pytest.raises(ActorDied, match="'bad' was stopped before it answered int"):
             await ref.ask(1)
-        assert seen == [af.Terminated("there/bad", None)]
+        assert seen == [af.types.Terminated("there/bad", None)]
 
     between(body)
 
@@ -194,7 +194,7 @@ def test_another_host_of_a_simulated_world_hears_who_died_when_and_why() -> None
 def test_steps_hear_why_the_queue_they_wait_for_died() -> None:
     async def main() -> None:
         with af.Graph() as graph:
-            got = af.FIFOQueue(2, "float32", (), name="lines").dequeue()
+            got = af.state.FIFOQueue(2, "float32", (), name="lines").dequeue()
         async with af.Session(graph) as session:
             waiting = asyncio.ensure_future(session.run(got))
             await asyncio.sleep(0.01)

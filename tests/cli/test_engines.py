@@ -154,7 +154,7 @@ def test_a_script_is_the_chief_of_processes_that_were_started_by_hand(folder: Pa
                 group.create_task(start_ps())
                 async with af.Cluster.connect(build(0), chief) as cluster:
                     run = af.Trainer(cluster).run(epochs=3)
-                    return [event.loss async for event in run if isinstance(event, af.EpochDone)]
+                    return [event.loss async for event in run if isinstance(event, af.types.EpochDone)]
 
         losses = af.run(main())
         ends = [(*process.communicate(timeout=HANG_S), process.returncode) for process in there]

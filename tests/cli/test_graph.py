@@ -94,12 +94,12 @@ def test_devices_have_a_column_where_somebody_names_one() -> None:
 
 def test_every_kind_of_state_is_told_in_the_table_and_in_the_drawing() -> None:
     with af.Graph() as graph:
-        af.Barrier(["float32", "bytes"], [(2,), ()], capacity=4)
-        af.ConditionalAccumulator("float32", (2,), "sum")
-        af.SparseConditionalAccumulator("float32", (9, 2))
-        af.HashTable("bytes", "int64", -1, mutable=False)
-        af.Counter(1, 5)
-        af.Stack("int32", (), 3)
+        af.state.Barrier(["float32", "bytes"], [(2,), ()], capacity=4)
+        af.state.ConditionalAccumulator("float32", (2,), "sum")
+        af.state.SparseConditionalAccumulator("float32", (9, 2))
+        af.state.HashTable("bytes", "int64", -1, mutable=False)
+        af.state.Counter(1, 5)
+        af.state.Stack("int32", (), 3)
 
     lines = list(describe(graph))
 
@@ -137,7 +137,7 @@ def test_lines_fit_the_terminal_and_names_keep_their_ends(width: int) -> None:
 def test_shared_state_and_atomic_blocks_are_told() -> None:
     with af.Graph() as graph:
         a = af.Variable(1.0, name="a")
-        with af.container("bank"):
+        with af.state.container("bank"):
             b = af.Variable(0.0, name="b", shared_name="savings")
         with af.atomic(a, b, name="transfer"):
             a.assign_sub(1.0)
@@ -214,7 +214,7 @@ def trained() -> Graph:
         w = af.Variable(af.init.he((3, 2)), name="layer/w")
         b = af.Variable(af.init.zeros((2,)), name="layer/b")
         with af.name_scope("model"), af.name_scope("layer"):
-            h = af.dropout(x @ w + b, 0.5)
+            h = af.nn.dropout(x @ w + b, 0.5)
         af.minimize(af.mean(h * 2.0), af.optim.sgd(0.1))
     return graph
 
@@ -257,7 +257,7 @@ def test_first_values_are_small_and_numbers_are_called_by_their_value() -> None:
 
 def test_what_changes_a_state_points_to_it_and_what_asks_is_pointed_to() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(3, "float32", (), name="q")
+        queue = af.state.FIFOQueue(3, "float32", (), name="q")
         put, got, size = queue.enqueue(1.0), queue.dequeue(), queue.size()
         total = af.Variable(0.0, name="total")
         written, version = total.assign_add(got), total.version()

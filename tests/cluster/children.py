@@ -98,7 +98,7 @@ def _custom(seed: int, optimizer: Any) -> af.Program:
         w1 = af.Variable(af.init.he((8, 16)), name="w1")
         w2 = af.Variable(af.init.he((16, 3)), name="w2")
         b = af.Variable(af.init.zeros((3,)), name="b")
-        hidden = af.dropout(af.relu(x @ w1), 0.2, training=True)
+        hidden = af.nn.dropout(af.nn.relu(x @ w1), 0.2, training=True)
         loss = af.mean((hidden @ w2 + b - y) ** 2)
         train = af.minimize(loss, optimizer)
 
@@ -113,7 +113,7 @@ class Echo(af.Actor):
 
     reentrant = True  # it may be asked to ask itself
 
-    def __init__(self, process: af.Process) -> None:
+    def __init__(self, process: af.types.Process) -> None:
         self.process = process
 
     async def receive(self, message: Any) -> Any:
@@ -131,7 +131,7 @@ class Echo(af.Actor):
 def meshed(seed: int) -> af.Program:
     """A regression, and an actor of its own in every process, which knows how many there are."""
 
-    def actors(process: af.Process) -> None:
+    def actors(process: af.types.Process) -> None:
         process.spawn(Echo, process, name="echo")
         if process.job == "worker":
             process.spawn(Echo, process, name=f"extra{process.index}of{len(process.names)}")
@@ -164,7 +164,7 @@ class Front(af.Actor):
 
     cancellable = True
 
-    def __init__(self, process: af.Process) -> None:
+    def __init__(self, process: af.types.Process) -> None:
         self.process = process
 
     async def receive(self, message: Any) -> Any:
@@ -174,7 +174,7 @@ class Front(af.Actor):
 def chained(seed: int) -> af.Program:
     """A chain over three processes that ends in an actor which never answers."""
 
-    def actors(process: af.Process) -> None:
+    def actors(process: af.types.Process) -> None:
         if process.name == "ps0":
             process.spawn(Front, process, name="front")
         if process.name == "worker0":
@@ -186,7 +186,7 @@ def chained(seed: int) -> af.Program:
 def spawns_nothing(seed: int) -> af.Program:
     """A program whose own actors fail where they are to begin, at the workers."""
 
-    def actors(process: af.Process) -> None:
+    def actors(process: af.types.Process) -> None:
         process.spawn(Echo, process, name="echo")
         if process.job == "worker":
             raise OSError("no such port")

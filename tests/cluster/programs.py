@@ -65,7 +65,7 @@ class Task:
             w = af.Variable(af.init.he((4, 2)), name="w")
             b = af.Variable(af.init.zeros((2,)), name="b")
             hidden = sum(self._found(table, keys), x) if self.sparse else af.tanh(x @ table)
-            hidden = af.dropout(hidden, self.dropout, training=True) if self.dropout else hidden
+            hidden = af.nn.dropout(hidden, self.dropout, training=True) if self.dropout else hidden
             loss = af.mean((hidden @ w + b - y) ** 2)
             loss = loss + 0.01 * af.sum(table**2) if self.whole else loss
             train = af.minimize(loss, OPTIMIZERS[self.optimizer]())
@@ -85,9 +85,9 @@ class Task:
     def _found(self, table: af.Variable, keys: Any) -> list[Any]:
         """What is looked up in the table."""
         found = [
-            af.embedding_lookup(table, keys),
+            af.nn.embedding_lookup(table, keys),
             af.gather(table, keys - self.keys),
-            af.embedding_lookup(table, keys, unique=True, padding_id=1),
+            af.nn.embedding_lookup(table, keys, unique=True, padding_id=1),
         ]
         return found[: self.looks]
 

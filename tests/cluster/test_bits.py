@@ -27,7 +27,7 @@ def wide(seed: int = 0) -> af.Program:
         x = af.placeholder("float32", (None, 300), name="x")
         w1 = af.Variable(af.init.he((300, 256)), name="w1")
         w2 = af.Variable(af.init.he((256, 10)), name="w2")
-        loss = af.mean((af.relu(x @ w1) @ w2) ** 2)
+        loss = af.mean((af.nn.relu(x @ w1) @ w2) ** 2)
         train = af.minimize(loss, af.optim.momentum(0.05, 0.9))
 
     def source(_epoch: int) -> list[Mapping[str, Any]]:

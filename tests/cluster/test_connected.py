@@ -194,7 +194,7 @@ def test_it_begins_with_the_least_and_takes_the_others_when_they_come(ipc: str) 
             async with cluster(ipc, least=1) as one:
                 soon = RunSettings(gather_s=0.2)
                 async for event in af.Trainer(one, af.Async(), settings=soon).run(epochs=400):
-                    if isinstance(event, af.UpdateDone):
+                    if isinstance(event, af.types.UpdateDone):
                         ranks |= {rank for rank, *_ in event.update.chosen}
                         if event.step == 3:
                             await them.start("worker", 0)
@@ -235,7 +235,7 @@ def test_a_worker_that_begins_anew_takes_part_again(ipc: str) -> None:
             async with cluster(ipc) as one:
                 made, back = 0, False
                 async for event in af.Trainer(one, af.Backup(1, 2)).run(epochs=40):
-                    if not isinstance(event, af.UpdateDone):
+                    if not isinstance(event, af.types.UpdateDone):
                         continue
                     made += 1
                     ranks = {rank for rank, *_ in event.update.chosen}

@@ -25,8 +25,8 @@ def recurrent() -> af.Program:
 
         def turn(i: Any, h: Any) -> Any:
             row = af.gather(table, af.gather(keys, i))
-            h = af.recompute(lambda h: af.tanh(h * row))(h)
-            return i + 1, af.cond(af.sum(h) > 0.0, lambda: h + af.random_uniform((4,)), lambda: h - af.sum(w))
+            h = af.autodiff.recompute(lambda h: af.tanh(h * row))(h)
+            return i + 1, af.cond(af.sum(h) > 0.0, lambda: h + af.random.uniform((4,)), lambda: h - af.sum(w))
 
         _, hidden = af.while_loop(lambda i, h: i < 3, turn, (0, x))
         loss = af.mean((hidden @ w + b - y) ** 2)

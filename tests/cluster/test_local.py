@@ -58,12 +58,14 @@ def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_sh
             assert one.supervisor is not None
             trainer = af.Trainer(one, af.Sync())
             events = [event async for event in trainer.run(epochs=4)]
-            first, last = (event for event in (events[6], events[-2]) if isinstance(event, af.EpochDone))
+            first, last = (
+                event for event in (events[6], events[-2]) if isinstance(event, af.types.EpochDone)
+            )
             assert last.loss < first.loss
             trainer.policy = af.Backup(1, 2)
             killed, back = 0, False
             async for event in trainer.run():
-                if not isinstance(event, af.UpdateDone):
+                if not isinstance(event, af.types.UpdateDone):
                     continue
                 if event.step == 5:
                     killed = one.incarnations()["worker0"]

@@ -83,7 +83,7 @@ def program(*, sparse: bool = False) -> af.Program:
         x = af.placeholder("float32", (None, ROWS), name="x")
         table = af.Variable(af.init.he((ROWS, WIDTH)), name="table")
         deep = af.Variable(af.init.he((WIDTH, ROWS)), name="deep")
-        hidden = af.embedding_lookup(table, keys) if sparse else x @ table
+        hidden = af.nn.embedding_lookup(table, keys) if sparse else x @ table
         loss = af.mean((hidden @ deep - x) ** 2)
         train = af.minimize(loss, af.optim.adam(0.01))
 

@@ -257,7 +257,7 @@ def test_closing_takes_no_time_whoever_is_there(there: list[str]) -> None:
 
 
 def test_what_cannot_open_leaves_nothing() -> None:
-    class Broken(af.ActorflowError):
+    class Broken(af.errors.ActorflowError):
         pass
 
     async def main() -> None:
@@ -271,7 +271,7 @@ def test_what_cannot_open_leaves_nothing() -> None:
             await made.open("ps0")
         made.hub = Stations().hub
         made.names = ("chief", "ps0", "ps/1")  # no such name can be attached
-        with pytest.raises(af.ActorflowError):
+        with pytest.raises(af.errors.ActorflowError):
             await made.open("ps0")
         assert made.there == {}
         await asyncio.sleep(0.02)

@@ -92,7 +92,7 @@ class Broken(af.OptimizerActor):
         super().__init__(af.optim.sgd(0.1))
         self.failed = False
 
-    async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
         if ctx.count == 2 and not self.failed:
             self.failed = True
             raise ValueError("no such luck")
@@ -128,7 +128,7 @@ class Short(af.OptimizerActor):
     def __init__(self) -> None:
         super().__init__(af.optim.sgd(0.1))
 
-    async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
         return {name: grad[:1] for name, grad in grads.items()}, ctx.state
 
 

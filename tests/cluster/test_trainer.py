@@ -227,7 +227,7 @@ def test_a_failing_optimizer_leaves_all_shards_at_one_version() -> None:
     async def main() -> Any:
         async with af.Cluster.simulated(regression(optimizer=Fails), ps=2, workers=2) as cluster:
             trainer = af.Trainer(cluster)
-            with pytest.raises(af.ActorflowError, match="my rule"):
+            with pytest.raises(af.errors.ActorflowError, match="my rule"):
                 async for _event in trainer.run():
                     pass
             shards = await trainer.shards()

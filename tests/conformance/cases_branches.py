@@ -275,7 +275,7 @@ def _(s: Any) -> Any:
 async def _(s: Any) -> Any:
     v = af.Variable(0, dtype="int32")
     write = v.assign_add(1)
-    await s.run(af.cond(af.constant(False), lambda: af.identity(write), lambda: af.constant(5)))
+    await s.run(af.cond(af.constant(False), lambda: af.arrays.identity(write), lambda: af.constant(5)))
     return await s.run(v.read())
 
 
@@ -289,7 +289,7 @@ def _(s: Any) -> Any:
 
 @actorflow("branches: a queue is asked in one branch alone")
 async def _(s: Any) -> Any:
-    queue, p = af.FIFOQueue(9, "int32", ()), af.placeholder("bool", ())
+    queue, p = af.state.FIFOQueue(9, "int32", ()), af.placeholder("bool", ())
     await s.run(queue.enqueue_many(([1, 2, 3],)))
     y = af.cond(p, queue.dequeue, lambda: af.constant(-1))
     return [await s.run(y, {p: pred}) for pred in (False, True, False, True)] + [

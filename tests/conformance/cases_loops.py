@@ -342,7 +342,7 @@ def _(s: Any) -> Any:
 
 @actorflow("loops: elements of a queue are added up")
 async def _(s: Any) -> Any:
-    queue = af.FIFOQueue(9, "int32", ())
+    queue = af.state.FIFOQueue(9, "int32", ())
     await s.run(queue.enqueue_many(([1, 2, 3, 4],)))
     total = af.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + queue.dequeue()), (0, 0))[1]
     return [await s.run(total), int(await s.run(queue.size()))]
@@ -358,7 +358,7 @@ def _(s: Any) -> Any:
 
 @actorflow("loops: a queue ends the loop, and the step")
 async def _(s: Any) -> Any:
-    queue = af.FIFOQueue(9, "int32", ())
+    queue = af.state.FIFOQueue(9, "int32", ())
     await s.run(queue.enqueue_many(([1, 2],)))
     await s.run(queue.close())
     return await s.run(

@@ -98,7 +98,7 @@ class Ours:
 
 def plain(value: Any) -> Any:
     """Arrays, and lists of them: of sparse gradients their values and indices."""
-    if isinstance(value, af.Slices):
+    if isinstance(value, af.types.Slices):
         return [value.values, value.indices]
     if isinstance(value, dict):
         return [plain(value[key]) for key in sorted(value)]

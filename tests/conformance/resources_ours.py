@@ -17,22 +17,22 @@ class OurResources:
         self.side, self.given, self.run, self.begin = side, side.given, side.run, side.begin
 
     def fifo(self, capacity: int, dtypes: Any, shapes: Any, names: Any = None) -> Any:
-        return af.FIFOQueue(capacity, dtypes, shapes, names)
+        return af.state.FIFOQueue(capacity, dtypes, shapes, names)
 
     def shuffle(self, capacity: int, least: int, dtypes: Any, shapes: Any) -> Any:
-        return af.RandomShuffleQueue(capacity, least, dtypes, shapes)
+        return af.state.RandomShuffleQueue(capacity, least, dtypes, shapes)
 
     def priority(self, capacity: int, dtype: Any, shape: Any) -> Any:
-        return af.PriorityQueue(capacity, ["int64", dtype], [(), shape])
+        return af.state.PriorityQueue(capacity, ["int64", dtype], [(), shape])
 
     def padding(self, capacity: int, dtypes: Any, shapes: Any) -> Any:
-        return af.PaddingFIFOQueue(capacity, dtypes, shapes)
+        return af.state.PaddingFIFOQueue(capacity, dtypes, shapes)
 
     def accumulator(self, dtype: str, shape: Any, reduction: str = "mean") -> Any:
-        return af.ConditionalAccumulator(dtype, shape, reduction)
+        return af.state.ConditionalAccumulator(dtype, shape, reduction)
 
     def sparse(self, shape: Any, reduction: str = "mean", *, per_index: bool = True) -> Any:
-        return af.SparseConditionalAccumulator(
+        return af.state.SparseConditionalAccumulator(
             "float32", shape, reduction, per_index=per_index and reduction == "mean"
         )
 
@@ -40,7 +40,7 @@ class OurResources:
         return af.IndexedSlices(values, indices, shape)
 
     def barrier(self, dtypes: Any, shapes: Any) -> Any:
-        return af.Barrier(dtypes, shapes)
+        return af.state.Barrier(dtypes, shapes)
 
     def array(self, dtype: str, size: int | None, shape: Any = None, *, same: bool = True) -> Any:
         return TensorArray(dtype, size, element_shape=shape)

@@ -190,7 +190,7 @@ class Net:
             w = af.Variable(np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4), name="w")
             scale = af.Variable(np.float32(0.5), name="scale", trainable=False)
             v = af.Variable(np.linspace(1, -1, 4, dtype="float32").reshape(4, 1), name="v")
-            self.loss = af.mean(af.square(af.dropout(af.tanh(x @ w), 0.5) @ v)) * scale
+            self.loss = af.mean(af.square(af.nn.dropout(af.tanh(x @ w), 0.5) @ v)) * scale
             self.train = af.minimize(self.loss, af.optim.sgd(0.1))
             self.reads = {u.name: u.reads() for u in (w, scale, v)}
         self.held: tuple[dict[str, Any], dict[str, Any]] = (

@@ -42,7 +42,7 @@ def test_the_only_shard_applies_what_it_has_prepared_and_says_so_at_once() -> No
 
 def test_the_only_shard_that_cannot_prepare_says_so_and_nothing_has_changed() -> None:
     class Failing(OptimizerActor):
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             raise ArithmeticError("no")
 
     async def body(world: Shards) -> None:
@@ -62,7 +62,7 @@ def test_the_only_shard_that_cannot_prepare_says_so_and_nothing_has_changed() ->
 @pytest.mark.parametrize("how", ["fence", "discard", "end", "lost"])
 def test_what_the_only_shard_still_prepares_can_be_taken_back(how: str) -> None:
     class Slow(OptimizerActor):
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             reached.set()
             await asyncio.Event().wait()
 

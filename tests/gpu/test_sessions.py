@@ -59,7 +59,7 @@ def dense() -> tuple[Tensor, Tensor, Tensor]:
     y = af.placeholder("int32", (None,), name="y")
     w = af.Variable(af.init.he((64, 32)), name="w")
     v = af.Variable(af.init.he((32, 10)), name="v")
-    h = af.relu(af.reshape(x, (-1, 64)) @ w.read())
+    h = af.nn.relu(af.reshape(x, (-1, 64)) @ w.read())
     return x, y, h @ v.read()
 
 
@@ -68,14 +68,14 @@ def convolutional() -> tuple[Tensor, Tensor, Tensor]:
     y = af.placeholder("int32", (None,), name="y")
     k = af.Variable(af.init.he((3, 3, 1, 8)), name="k")
     v = af.Variable(af.init.he((128, 10)), name="v")
-    h = af.max_pool(af.relu(af.conv2d(x, k.read())), 2)
+    h = af.nn.max_pool(af.nn.relu(af.nn.conv2d(x, k.read())), 2)
     return x, y, af.reshape(h, (-1, 128)) @ v.read()
 
 
 def losses(network: Callable[[], tuple[Tensor, Tensor, Tensor]], device: str, steps: int) -> list[float]:
     with af.Graph(seed=11) as graph, af.device(device):
         _, y, logits = network()
-        loss = af.mean(af.softmax_cross_entropy(logits, y))
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, y))
         train = af.minimize(loss, af.optim.adam(1e-2))
     batch = images(64)
 
@@ -103,9 +103,9 @@ def test_training_on_a_card_goes_as_on_the_host(network: Any, record_property: F
 def test_random_numbers_on_a_card_are_those_of_the_host() -> None:
     def drawn(device: str) -> Any:
         with af.Graph(seed=7) as graph, af.device(device):
-            af.random_normal((33, 5), name="a")
-            af.random_uniform((4,), name="b")
-            af.dropout(af.constant(np.ones(100, "float32")), 0.3, name="c")
+            af.random.normal((33, 5), name="a")
+            af.random.uniform((4,), name="b")
+            af.nn.dropout(af.constant(np.ones(100, "float32")), 0.3, name="c")
         return af.run(run(graph, ["a", "b", "c"]))
 
     for host, card in zip(drawn("/cpu:0"), drawn(CARD), strict=True):
@@ -244,9 +244,9 @@ def test_the_memory_of_the_card_comes_back() -> None:
     ("build", "fed", "said"),
     [
         (lambda x: af.gather(af.constant([1.0, 2.0]), x, name="bad"), 5, "index 5 is out of bounds"),
-        (lambda x: af.check_numerics(af.log(af.cast(x, "float32")), name="bad"), -1, "got 1 NaN"),
+        (lambda x: af.math.check_numerics(af.log(af.cast(x, "float32")), name="bad"), -1, "got 1 NaN"),
         (
-            lambda x: af.softmax_cross_entropy(
+            lambda x: af.nn.softmax_cross_entropy(
                 af.constant(np.ones((1, 3), "float32")), af.reshape(x, (1,)), name="bad"
             ),
             7,

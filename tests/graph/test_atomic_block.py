@@ -37,7 +37,7 @@ def test_shared_variables_are_locked_first_by_container_and_shared_name() -> Non
     with af.Graph() as graph:
         af.Variable(1.0, name="a")
         af.Variable(1.0, name="b", shared_name="z")
-        with af.container("c"):
+        with af.state.container("c"):
             af.Variable(1.0, name="c", shared_name="y")
             af.Variable(1.0, name="d", shared_name="x")
         af.Variable(1.0, name="0")
@@ -81,7 +81,7 @@ def test_blocks_have_names_of_their_own() -> None:
 def _inside(act: Callable[[Any, Any, Any], Any]) -> None:
     with af.Graph():
         a, c = af.Variable(1.0, name="a"), af.Variable(1.0, name="c")
-        queue = af.FIFOQueue(1, "float32", (), name="q")
+        queue = af.state.FIFOQueue(1, "float32", (), name="q")
         with af.atomic(a, name="transfer"):
             act(a, c, queue)
 
@@ -95,19 +95,19 @@ REFUSED: list[tuple[Callable[[Any, Any, Any], Any], str]] = [
     (lambda a, c, q: af.minimize(a * a, af.optim.sgd(0.1)), "no training update stands inside an atomic"),
     (lambda a, c, q: af.atomic(c), "atomic blocks do not nest, since all locks are taken in one order"),
     (lambda a, c, q: af.Variable(1.0), "a variable is made outside of atomic blocks"),
-    (lambda a, c, q: af.FIFOQueue(1, "int32", ()), "a queue is made outside of atomic blocks"),
+    (lambda a, c, q: af.state.FIFOQueue(1, "int32", ()), "a queue is made outside of atomic blocks"),
 ]
 
 
 OTHERS: list[tuple[Callable[[], Any], Callable[[Any], Any], str]] = [
-    (lambda: af.Stack("float32", (), name="s"), lambda s: s.push(1.0), "got stack_push of stack 's'"),
-    (lambda: af.Counter(name="n"), lambda n: n.next(), "of counter 'n'"),
+    (lambda: af.state.Stack("float32", (), name="s"), lambda s: s.push(1.0), "got stack_push of stack 's'"),
+    (lambda: af.state.Counter(name="n"), lambda n: n.next(), "of counter 'n'"),
     (
-        lambda: af.HashTable("int64", "int64", 0, name="t"),
+        lambda: af.state.HashTable("int64", "int64", 0, name="t"),
         lambda t: t.insert([1], [2]),
         "got hash_table_insert of hash table 't'",
     ),
-    (lambda: af.HashTable("int64", "int64", 0, name="t"), lambda t: t.size(), "of hash table 't'"),
+    (lambda: af.state.HashTable("int64", "int64", 0, name="t"), lambda t: t.size(), "of hash table 't'"),
 ]
 
 
@@ -173,7 +173,7 @@ def test_a_block_that_was_left_by_an_error_has_ended() -> None:
             raise ZeroDivisionError
 
         assert graph.scope.block is None
-        assert af.from_data(*af.to_data(graph)).nodes == graph.nodes
+        assert af.io.from_data(*af.io.to_data(graph)).nodes == graph.nodes
 
 
 # -- reading back ----------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_a_block_that_was_left_by_an_error_has_ended() -> None:
 def test_blocks_are_read_back() -> None:
     graph = built()
 
-    assert af.from_data(*af.to_data(graph)).nodes == graph.nodes
+    assert af.io.from_data(*af.io.to_data(graph)).nodes == graph.nodes
 
 
 def _swap_locks(nodes: Any) -> None:
@@ -221,7 +221,7 @@ def test_a_block_that_could_hang_is_not_read(tamper: Any, said: str) -> None:
     graph = built()
     with graph:
         af.Variable(3.0, name="c")
-    data, arrays = af.to_data(graph)
+    data, arrays = af.io.to_data(graph)
     data = copy.deepcopy(data)
     ends = next(k for k, n in enumerate(data["nodes"]) if n["name"] == "a/read")
     data["nodes"] = data["nodes"][: ends + 1]
@@ -229,5 +229,5 @@ def test_a_block_that_could_hang_is_not_read(tamper: Any, said: str) -> None:
     tamper(data["nodes"])
 
     with pytest.raises(GraphError) as caught:
-        af.from_data(data, arrays)
+        af.io.from_data(data, arrays)
     assert said in caught.value.what

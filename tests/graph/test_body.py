@@ -65,7 +65,7 @@ def test_a_tensor_is_captured_through_all_bodies_between() -> None:
         x = af.placeholder("float32", name="x")
 
         def turn(i: Any, s: Any) -> Any:
-            return i + 1, af.cond(i > 0, lambda: af.recompute(lambda: s * x)(), lambda: s)
+            return i + 1, af.cond(i > 0, lambda: af.autodiff.recompute(lambda: s * x)(), lambda: s)
 
         _, last = af.while_loop(lambda i, s: i < 3, turn, (0, 1.0))
 
@@ -197,7 +197,7 @@ def test_state_that_is_made_in_a_body_belongs_to_the_outermost_graph() -> None:
 
     def branch() -> Any:
         made.append(af.Variable(2.0, name="v"))
-        made.append(af.FIFOQueue(2, ["float32"], [()], name="q"))
+        made.append(af.state.FIFOQueue(2, ["float32"], [()], name="q"))
         made.append(af.Variable(3.0, name="shared", shared_name="common"))
         return made[0] * made[2]
 

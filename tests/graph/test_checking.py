@@ -61,7 +61,7 @@ def rich(factor: float = 2.0, trips: int | None = None) -> Graph:
             return i + 1, af.cond(i > 1, lambda: s * x, lambda: af.sin(s) * factor)
 
         _, y = af.while_loop(lambda i, s: i < n, turn, (0, x), name="loop", max_iterations=trips)
-        z = af.recompute(af.exp)(y)
+        z = af.autodiff.recompute(af.exp)(y)
         af.gradients(af.sum(z), x)
     return graph
 

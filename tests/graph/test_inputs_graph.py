@@ -25,10 +25,10 @@ class Program:
             self.w = af.Variable(af.ones((3,)), name="w")
             self.dense = af.nn.Dense(3, 4)
             self.cell = af.nn.GRUCell(3, 3)
-            self.model = af.nn.Sequential([self.dense, af.relu])
-            self.count = af.Counter(name="count")
+            self.model = af.nn.Sequential([self.dense, af.nn.relu])
+            self.count = af.state.Counter(name="count")
             self.table = af.PartitionedVariable(af.ones((4, 3)), partitions=2, name="table")
-            self.queue = af.FIFOQueue(3, ["float32"], [(3,)], name="queue")
+            self.queue = af.state.FIFOQueue(3, ["float32"], [(3,)], name="queue")
         self.graph = graph
 
 
@@ -40,7 +40,7 @@ LATER: dict[str, Callable[[Program], Any]] = {
     "a verb of a list": lambda p: af.concat([p.x, p.x], 0),
     "a verb whose tensor is named": lambda p: af.sum(x=p.x),
     "a verb of an array and a variable": lambda p: af.maximum(np.ones((2, 3), "float32"), p.w),
-    "a verb of verbs": lambda p: af.scaled_dot_product_attention(p.x, p.x, p.x),
+    "a verb of verbs": lambda p: af.nn.scaled_dot_product_attention(p.x, p.x, p.x),
     "a branch": lambda p: af.cond(af.sum(p.x) > 0, lambda: p.x, lambda: p.x * p.w),
     "a loop": lambda p: af.while_loop(lambda i: i < 3, lambda i: i + 1, [af.sum(p.x)]),
     "a map": lambda p: af.map_fn(lambda row: row * p.w, p.x),
@@ -54,7 +54,7 @@ LATER: dict[str, Callable[[Program], Any]] = {
     "an element of a queue": lambda p: p.queue.dequeue(),
     "gradients": lambda p: af.gradients(af.sum(p.x * p.w), [p.w, p.x]),
     "gradients of what is there": lambda p: af.gradients(p.x, p.x),
-    "a product with the Jacobian": lambda p: af.jvp(p.x * p.w, p.x, p.x),
+    "a product with the Jacobian": lambda p: af.autodiff.jvp(p.x * p.w, p.x, p.x),
     "an update": lambda p: af.minimize(af.sum(p.x * p.w), af.optim.sgd(0.1)),
     "an update of given gradients": lambda p: af.apply_gradients(
         [np.ones(3, "float32")], [p.w], af.optim.sgd(0.1)
@@ -65,8 +65,8 @@ LATER: dict[str, Callable[[Program], Any]] = {
     "the state of a cell": lambda p: p.cell.initial(2),
     "a step of a cell": lambda p: p.cell(p.x),
     "a recurrent layer": lambda p: af.nn.rnn(p.cell, p.x[None]),
-    "recomputing": lambda p: af.recompute(lambda a: a * p.w)(p.x),
-    "a gradient of one's own": lambda p: af.custom_gradient(lambda a: (a + 1, lambda g: g))(p.x),
+    "recomputing": lambda p: af.autodiff.recompute(lambda a: a * p.w)(p.x),
+    "a gradient of one's own": lambda p: af.autodiff.custom_gradient(lambda a: (a + 1, lambda g: g))(p.x),
     "a variable whose first value is a tensor": lambda p: af.Variable(af.zeros_like(p.w.read()), name="v"),
 }
 
@@ -93,11 +93,11 @@ NOTHING_SAYS_WHERE: dict[str, Callable[[], Any]] = {
     "a constant": lambda: af.constant(1.0),
     "a placeholder": lambda: af.placeholder("float32"),
     "a variable": lambda: af.Variable(1.0),
-    "random numbers": lambda: af.random_normal((2,)),
+    "random numbers": lambda: af.random.normal((2,)),
     "an array": lambda: af.exp(np.ones(3)),
     "a loop over numbers": lambda: af.while_loop(lambda i: i < 3, lambda i: i + 1, [0]),
     "a layer": lambda: af.nn.Dense(2, 3),
-    "a queue": lambda: af.FIFOQueue(3, ["float32"]),
+    "a queue": lambda: af.state.FIFOQueue(3, ["float32"]),
     "a scope": lambda: af.name_scope("layer").__enter__(),
 }
 
@@ -143,7 +143,7 @@ def test_a_refusal_leaves_no_graph_open() -> None:
         lambda: af.reshape(program.x, (7,)),
         lambda: af.cond(program.x[0, 0] > 0, lambda: 1 / 0, lambda: 1),
     ):
-        with pytest.raises((af.ActorflowError, ZeroDivisionError)):
+        with pytest.raises((af.errors.ActorflowError, ZeroDivisionError)):
             refused()
         assert current_or_none() is None
 
@@ -169,8 +169,10 @@ def test_a_tensor_of_a_body_that_has_left_it_is_refused_as_inside_the_graph() ->
 def test_an_error_of_what_is_built_later_is_at_the_users_line_and_names_the_call() -> None:
     program = Program()
 
-    with pytest.raises(af.ActorflowError, match=r"in softmax_cross_entropy|softmax_cross_entropy") as caught:
-        af.softmax_cross_entropy(program.x, program.x[0, 0])
+    with pytest.raises(
+        af.errors.ActorflowError, match=r"in softmax_cross_entropy|softmax_cross_entropy"
+    ) as caught:
+        af.nn.softmax_cross_entropy(program.x, program.x[0, 0])
 
     assert caught.value.where is not None
     assert "test_inputs_graph.py" in str(caught.value.where.defined_at)

@@ -22,7 +22,7 @@ def slices(**more: Any) -> IndexedSlices:
 def test_they_know_their_dense_shape_and_show_it() -> None:
     with af.Graph():
         some = slices()
-        late = slices(shape=af.shape(af.placeholder("float32", (None, None))))
+        late = slices(shape=af.arrays.shape(af.placeholder("float32", (None, None))))
 
         assert (some.shape, some.dtype.name, some.spec.rank) == ((4, 2), "float64", 2)
         assert repr(some) == "<IndexedSlices of (4, 2) float64: constant:0 (3, 2)>"
@@ -152,7 +152,7 @@ def test_a_fetch_gives_arrays_as_they_came_and_the_dense_tensor_is_a_fetch_of_it
     with af.Graph() as graph:
         x = af.placeholder("float64", (None, 2), name="x")
         known = slices()
-        late = IndexedSlices(np.ones((1, 2)), [0], af.shape(x))
+        late = IndexedSlices(np.ones((1, 2)), [0], af.arrays.shape(x))
         whole = known.to_dense()
 
     async def main() -> Any:

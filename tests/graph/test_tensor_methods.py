@@ -73,7 +73,7 @@ def test_a_method_builds_where_no_graph_is_open() -> None:
 def test_a_tensor_may_be_the_shape() -> None:
     with af.Graph():
         x = af.placeholder("float32", (2, 3), name="x")
-        assert x.reshape(af.shape(x)).spec.dtype == "float32"
+        assert x.reshape(af.arrays.shape(x)).spec.dtype == "float32"
 
 
 def test_the_number_of_axes_is_known_or_none() -> None:
@@ -96,7 +96,7 @@ def test_the_transpose_of_what_is_no_matrix_is_refused(shape: Any) -> None:
         ("transpose", "use af.transpose(tensor)"),
         ("repeat", "use af.repeat(tensor)"),
         ("std", "use af.std(tensor)"),
-        ("size", "use af.size(tensor)"),
+        ("size", "use af.arrays.size(tensor)"),
         ("exp", "use af.exp(tensor)"),
         ("permute", "use af.transpose(x, axes)"),
         ("view", "use af.reshape"),

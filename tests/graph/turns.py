@@ -190,7 +190,7 @@ class Bodies:
                 return [af.gather(table, rows)]
             case Again(body):
                 function = lambda: self.block(body, values, table, turn)[0]  # noqa: E731
-                return [af.recompute(function)() if self.again else function()]
+                return [af.autodiff.recompute(function)() if self.again else function()]
             case Branch(of, bound, taken, other):
                 return list(
                     af.cond(

@@ -70,7 +70,7 @@ class Sync:
         self.takes = takes
         self.cancelled = cancelled
         with af.Graph() as self.graph:
-            grads = af.ConditionalAccumulator("int64", (), "sum", name="grads")
+            grads = af.state.ConditionalAccumulator("int64", (), "sum", name="grads")
             total = af.Variable(np.int64(0), name="total")
             self.grad, self.local = af.placeholder("int64", ()), af.placeholder("int64", ())
             self.bring = grads.apply_grad(self.grad, self.local)

@@ -74,10 +74,10 @@ class Bank:
         with af.atomic(source, target, name="move") as move:
             source.assign(source - self.amount)
             target.assign(target + self.amount)
-            af.check_numerics(self.health)
-            checked = af.check_numerics(af.cast(target.read(), "float32") * self.health)
+            af.math.check_numerics(self.health)
+            checked = af.math.check_numerics(af.cast(target.read(), "float32") * self.health)
         with af.control_dependencies([checked]):
-            return af.identity(move.done)
+            return af.arrays.identity(move.done)
 
     async def judged(self, session: af.Session) -> None:
         """Runs all steps at once and judges what they saw and left."""

@@ -79,7 +79,7 @@ class Meeting:
         self.failing = failing
         self.twice = twice
         with af.Graph() as self.graph:
-            barrier = af.Barrier(["int64", "int64"], [(), ()], name="b")
+            barrier = af.state.Barrier(["int64", "int64"], [(), ()], name="b")
             self.keys = af.placeholder("bytes", (None,), name="keys")
             self.values = af.placeholder("int64", (None,), name="values")
             self.put = [barrier.insert_many(k, self.keys, self.values) for k in range(2)]

@@ -116,9 +116,9 @@ class Belt:
         with af.Graph() as self.graph:
             self.x = af.placeholder("int64", (), name="x")
             with af.device(DEVICES[0]):
-                a = af.FIFOQueue(4, "int64", (), name="a")
+                a = af.state.FIFOQueue(4, "int64", (), name="a")
             with af.device(DEVICES[1]):
-                b = af.FIFOQueue(4, "int64", (), name="b")
+                b = af.state.FIFOQueue(4, "int64", (), name="b")
             self.put = a.enqueue(self.x)
             with af.device(DEVICES[3]):
                 moved = a.dequeue() + np.int64(100)

@@ -66,7 +66,7 @@ def test_both_forms_give_the_same_bits(drawn: Drawn, schedule: Schedule) -> None
 
 
 def _number(value: float) -> af.Tensor:
-    return af.identity(af.constant(np.float64(value)))
+    return af.arrays.identity(af.constant(np.float64(value)))
 
 
 def _loop_and_variable() -> list[Any]:
@@ -95,7 +95,7 @@ def _nested() -> list[Any]:
 
 def _computed_again() -> list[Any]:
     x, w = _number(1.3), _number(0.7)
-    function = af.recompute(lambda y: af.sin(y * w) * af.random_uniform((), dtype="float64"))
+    function = af.autodiff.recompute(lambda y: af.sin(y * w) * af.random.uniform((), dtype="float64"))
     _, y = af.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, function(y)), (0, x))
     return [y, *af.gradients(y, [x, w])]
 
@@ -120,7 +120,7 @@ def _branches() -> list[Any]:
 @pytest.mark.parametrize("make", [_loop_and_variable, _nested, _computed_again, _rows, _branches])
 def test_gradients_are_the_same_bits_in_both_forms(make: Callable[[], list[Any]]) -> None:
     with af.Graph() as graph:
-        out = [t if isinstance(t, af.Tensor) else af.identity(t) for t in make()]
+        out = [t if isinstance(t, af.Tensor) else af.arrays.identity(t) for t in make()]
 
     async def body(session: af.Session) -> Any:
         return [np.asarray(v).tobytes() for v in await session.run(out)]

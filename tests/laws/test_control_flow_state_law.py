@@ -104,7 +104,10 @@ def test_a_loop_that_moves_elements_and_is_cancelled_leaves_each_in_one_place(
     parallel: int, moment: int, schedule: Schedule
 ) -> None:
     with af.Graph() as graph:
-        source, target = af.FIFOQueue(None, "int64", (), name="a"), af.FIFOQueue(None, "int64", (), name="b")
+        source, target = (
+            af.state.FIFOQueue(None, "int64", (), name="a"),
+            af.state.FIFOQueue(None, "int64", (), name="b"),
+        )
         fill = source.enqueue_many(np.arange(1, 9))
         sizes = [source.size(), target.size()]
 

@@ -57,7 +57,7 @@ class Counted:
         self.clients = clients
         self.cancelled = cancelled
         with af.Graph() as self.graph:
-            counter = af.Counter(START, LIMIT, name="c")
+            counter = af.state.Counter(START, LIMIT, name="c")
             self.ops = {"next": counter.next(), "read": counter.read(), "reset": counter.reset()}
 
     def __repr__(self) -> str:

@@ -53,13 +53,13 @@ def network(names: list[str]) -> tuple[Graph, Tensor, Tensor]:
         x = af.constant(np.linspace(-1, 1, 24, dtype="float32").reshape(6, 4))
         y = af.constant(np.arange(6, dtype="int32") % 3)
         with af.device(next(at)):
-            w = af.Variable(af.random_normal((4, 5)), name="w")
-            h = af.relu(x @ w.read())
+            w = af.Variable(af.random.normal((4, 5)), name="w")
+            h = af.nn.relu(x @ w.read())
         with af.device(next(at)):
-            v = af.Variable(af.random_normal((5, 3)), name="v")
-            h = af.dropout(h, 0.25) @ v.read()
+            v = af.Variable(af.random.normal((5, 3)), name="v")
+            h = af.nn.dropout(h, 0.25) @ v.read()
         with af.device(next(at)):
-            loss = af.mean(af.softmax_cross_entropy(h, y))
+            loss = af.mean(af.nn.softmax_cross_entropy(h, y))
         with af.device(next(at)):
             train = af.minimize(loss, af.optim.adam(0.1))
     return graph, loss, train
@@ -83,7 +83,7 @@ def test_an_error_on_another_device_names_node_and_device() -> None:
     with Graph() as graph:
         x = af.placeholder("float32", (2,), name="x")
         with af.device("/cpu:1"):
-            y = af.check_numerics(x, "the input")
+            y = af.math.check_numerics(x, "the input")
 
     async def main() -> None:
         async with af.Session(graph, devices=["/cpu:1"]) as session:

@@ -60,7 +60,9 @@ class Works:
 
     def __post_init__(self) -> None:
         with self.graph:
-            raw, mapped = (af.FIFOQueue(self.capacity, "int64", (), name=name) for name in ("raw", "mapped"))
+            raw, mapped = (
+                af.state.FIFOQueue(self.capacity, "int64", (), name=name) for name in ("raw", "mapped")
+            )
             taken = raw.dequeue()
             places = np.arange(TABLE)
             if self.bad is not None:
@@ -95,7 +97,7 @@ class Works:
         disturbing = None
         raised: tuple[BaseException, ...] = ()
         try:
-            async with af.QueueRunner(session) as feeder:
+            async with af.state.QueueRunner(session) as feeder:
                 for s, count in enumerate(self.sources):
                     elements = self._elements(s, count) if s % 2 else self._plain(s, count)
                     inflows.append(feeder.feed(works.raw, elements, batch=self.batch))

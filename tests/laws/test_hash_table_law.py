@@ -56,7 +56,7 @@ class Shared:
         self.clients = clients
         self.cancelled = cancelled
         with af.Graph() as self.graph:
-            table = af.HashTable("int64", "int64", 0, name="t")
+            table = af.state.HashTable("int64", "int64", 0, name="t")
             self.keys, self.value = af.placeholder("int64", (2,)), af.placeholder("int64", (2,))
             self.ops = {
                 "insert": table.insert(self.keys, self.value),

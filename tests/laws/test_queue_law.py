@@ -164,14 +164,14 @@ def _queue(kind: str, capacity: int) -> Any:
     components: Any = (["int64", "int64"], [(), ()])
     match kind:
         case "fifo":
-            return af.FIFOQueue(capacity, *components, name="q")
+            return af.state.FIFOQueue(capacity, *components, name="q")
         case "bytes":
-            return af.FIFOQueue(None, *components, max_bytes=16 * capacity, name="q")
+            return af.state.FIFOQueue(None, *components, max_bytes=16 * capacity, name="q")
         case "shuffle":
-            return af.RandomShuffleQueue(capacity, capacity - 1, *components, name="q")
+            return af.state.RandomShuffleQueue(capacity, capacity - 1, *components, name="q")
         case "priority":
-            return af.PriorityQueue(capacity, *components, name="q")
-    return af.PaddingFIFOQueue(capacity, *components, name="q")
+            return af.state.PriorityQueue(capacity, *components, name="q")
+    return af.state.PaddingFIFOQueue(capacity, *components, name="q")
 
 
 async def _turns(count: int) -> None:

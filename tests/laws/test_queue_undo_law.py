@@ -32,14 +32,16 @@ def made(kind: str, capacity: int, max_bytes: int | None, name: str) -> Any:
     """A queue of one number, or of one beside its priority."""
     match kind:
         case "fifo":
-            return af.FIFOQueue(capacity, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name)
+            return af.state.FIFOQueue(capacity, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name)
         case "shuffle":
-            return af.RandomShuffleQueue(
+            return af.state.RandomShuffleQueue(
                 capacity, capacity - 1, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name
             )
         case "priority":
-            return af.PriorityQueue(capacity, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name)
-    return af.PaddingFIFOQueue(capacity, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name)
+            return af.state.PriorityQueue(
+                capacity, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name
+            )
+    return af.state.PaddingFIFOQueue(capacity, ["int64", "int64"], [(), ()], max_bytes=max_bytes, name=name)
 
 
 class Works:
@@ -73,7 +75,7 @@ class Works:
             self.put = first.enqueue((self.x % 2, self.x))
             rank, value = first.dequeue()
             with af.control_dependencies([second.enqueue((rank, value))]):
-                self.move = af.identity(value)
+                self.move = af.arrays.identity(value)
             self.seen = af.Variable(np.zeros(2, "int64"), name="seen", trainable=False)
             self.also = af.Variable(np.zeros(2, "int64"), name="also", trainable=False)
             trained = af.stack([af.constant(np.int64(1)), first.dequeue()[1]])

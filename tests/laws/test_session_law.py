@@ -147,7 +147,7 @@ class Busy:
             x = af.placeholder("float32", (None, SIDE), name="x")
             w = af.Variable(af.init.he((SIDE, SIDE)), name="w")
             still = af.constant(np.zeros((SIDE, SIDE), "float32"))
-            queue = af.FIFOQueue(1, ["float32"], [()], name="q")
+            queue = af.state.FIFOQueue(1, ["float32"], [()], name="q")
             product = x @ w
             loss = af.mean(af.square(product))
             train = af.minimize(loss, af.optim.sgd(1e-2))
@@ -204,7 +204,7 @@ def test_a_session_that_ends_at_any_turn_leaves_no_ask_no_actor_and_no_task(
 
 def test_a_step_that_waits_for_ever_is_a_deadlock_that_names_its_queue() -> None:
     with af.Graph() as graph:
-        take = af.FIFOQueue(1, ["float32"], [()], name="q").dequeue()
+        take = af.state.FIFOQueue(1, ["float32"], [()], name="q").dequeue()
 
     with pytest.raises(errors.Deadlock) as caught:
         run_drawn(graph, sim.FIFO, lambda session: session.run(take), starvation_s=None)

@@ -94,7 +94,7 @@ class Awaiting(OptimizerActor):
 
     sparse = True
 
-    async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+    async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
         await asyncio.sleep(0)
         return await super().on_gradients(grads, ctx)
 

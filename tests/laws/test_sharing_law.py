@@ -49,7 +49,7 @@ def shared(adds: list[int], reset: int | None = None) -> Any:
             if reset is not None:
                 for _ in range(reset):
                     await asyncio.sleep(0)
-                await af.reset(system)
+                await af.state.reset(system)
             done = [number for added in await asyncio.gather(*tasks) for number in added]
             with af.Graph() as graph:
                 w = af.Variable(np.int64(FIRST), name="look", shared_name="w")

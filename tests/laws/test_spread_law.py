@@ -79,7 +79,7 @@ class Model:
             for k, place in enumerate(places):
                 with af.device(SCOPES[place]):
                     w = af.Variable(af.init.he((3, 3)), name=f"w{k}")
-                    x = af.tanh(x @ w + af.random_normal((3,), stddev=0.1))
+                    x = af.tanh(x @ w + af.random.normal((3,), stddev=0.1))
                     losses.append((af.mean(af.square(x)), w))
             trains = [af.minimize(loss, af.optim.adam(0.1), variables=[w]) for loss, w in losses]
         self.fetches = [train.name for train in trains]
@@ -127,9 +127,9 @@ class Belt:
         with af.Graph() as self.graph:
             self.x = af.placeholder("int64", (), name="x")
             with af.device(SCOPES[1]):
-                a = af.FIFOQueue(2, "int64", (), name="a")
+                a = af.state.FIFOQueue(2, "int64", (), name="a")
             with af.device(SCOPES[1] if back else SCOPES[2]):
-                b = af.FIFOQueue(2, "int64", (), name="b")
+                b = af.state.FIFOQueue(2, "int64", (), name="b")
             self.put = a.enqueue(self.x)
             with af.device(SCOPES[2] if back else SCOPES[0]):
                 moved = a.dequeue() + np.int64(100)
@@ -212,9 +212,9 @@ class Busy:
             self.x = af.placeholder("float32", (4,), name="x")
             with af.device(SCOPES[1]):
                 v = af.Variable(np.ones(4, "float32"), name="v")
-                checked = af.check_numerics(af.log(self.x), "log x")
+                checked = af.math.check_numerics(af.log(self.x), "log x")
             with af.device(SCOPES[2]):
-                there = af.check_numerics(af.sqrt(2.0 - self.x), "sqrt") + v.read()
+                there = af.math.check_numerics(af.sqrt(2.0 - self.x), "sqrt") + v.read()
             with af.device(SCOPES[1]):
                 again = checked * there
             self.y = again + v.read()

@@ -55,7 +55,7 @@ class Drawn:
             with af.device(None), af.colocate_with(draw(st.sampled_from([*variables, *made[1:]]))):
                 return draw(st.sampled_from(OPS))(a, b)
         with af.device(draw(scopes)), af.control_dependencies([c] if draw(st.booleans()) else []):
-            return a + af.random_normal((5,)) if what == "noise" else draw(st.sampled_from(OPS))(a, b)
+            return a + af.random.normal((5,)) if what == "noise" else draw(st.sampled_from(OPS))(a, b)
 
 
 def placers(count: int) -> st.SearchStrategy[str | Placer]:

@@ -54,7 +54,7 @@ class Shared:
         self.clients = clients
         self.cancelled = cancelled
         with af.Graph() as self.graph:
-            stack, counter = af.Stack("int64", (), name="s"), af.Counter(name="c")
+            stack, counter = af.state.Stack("int64", (), name="s"), af.state.Counter(name="c")
             self.x = af.placeholder("int64", ())
             self.ops = {"push": stack.push(self.x), "pop": stack.pop(), "next": counter.next()}
 

@@ -44,20 +44,20 @@ def made(kind: str) -> tuple[Any, Any, Callable[[Any], Any]]:
     """What is filled, how it is taken from, and how an int64 is put in."""
     match kind:
         case "barrier":
-            barrier = af.Barrier("int64", (), name="filled")
+            barrier = af.state.Barrier("int64", (), name="filled")
             taken = barrier.take_many(1).components[0]
             return barrier, taken, lambda x: barrier.insert_many(0, [b"key"], af.reshape(x, (1,)))
         case "accumulator":
-            dense = af.ConditionalAccumulator("int64", (), "sum", name="filled")
+            dense = af.state.ConditionalAccumulator("int64", (), "sum", name="filled")
             return dense, dense.take_grad(1), lambda x: dense.apply_grad(x, NEVER_TOO_OLD)
         case "sparse accumulator":
-            sparse = af.SparseConditionalAccumulator("int64", (3,), "sum", name="filled")
+            sparse = af.state.SparseConditionalAccumulator("int64", (3,), "sum", name="filled")
 
             def rows(x: Any) -> Any:
                 return af.IndexedSlices(af.reshape(x, (1,)), np.array([1]), (3,))
 
             return sparse, sparse.take_grad(1).values, lambda x: sparse.apply_grad(rows(x), NEVER_TOO_OLD)
-    queue = af.FIFOQueue(None, "int64", (), name="filled")
+    queue = af.state.FIFOQueue(None, "int64", (), name="filled")
     return queue, queue.dequeue(), queue.enqueue
 
 
@@ -77,7 +77,9 @@ class Days:
         self.consumers = consumers
         with af.Graph() as self.graph:
             self.filled, self.take, put = made(kind)
-            self.gates = [af.FIFOQueue(None, "int64", (), name=f"gate{k}") for k in range(len(producers))]
+            self.gates = [
+                af.state.FIFOQueue(None, "int64", (), name=f"gate{k}") for k in range(len(producers))
+            ]
             self.puts = [put(gate.dequeue()) for gate in self.gates]
             self.openings = [gate.enqueue(np.int64(1)) for gate in self.gates]
 
@@ -106,7 +108,7 @@ class Days:
             for one in self.producers[k]:
                 since = now()
                 if one.declared:
-                    with af.producing(session, self.filled):
+                    with af.state.producing(session, self.filled):
                         await asyncio.sleep(one.pause_s)
                     live.append((since, now()))
                 else:
@@ -126,7 +128,7 @@ class Days:
                     waits.append((since, now(), None))
             return waits
 
-        with af.producing(session, *self.gates) if self.gates else nullcontext():
+        with af.state.producing(session, *self.gates) if self.gates else nullcontext():
             producing = [asyncio.create_task(produce(k)) for k in range(len(self.producers))]
             consuming = [asyncio.create_task(consume(pauses)) for pauses in self.consumers]
             waited = await asyncio.gather(*consuming)

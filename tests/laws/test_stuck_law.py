@@ -63,7 +63,7 @@ class Played:
     def __init__(self, game: Game) -> None:
         self.game = game
         with af.Graph() as self.graph:
-            queues = {name: af.FIFOQueue(None, "int64", (), name=name) for name in NAMES}
+            queues = {name: af.state.FIFOQueue(None, "int64", (), name=name) for name in NAMES}
             one = np.int64(1)
             self.first = [
                 queues[n].enqueue(one) for n, k in zip(NAMES, game.inside, strict=True) for _ in range(k)

@@ -37,7 +37,7 @@ def line(pipeline: Callable[[int], Pipeline], *, chance: bool, epochs: int = 2) 
     with af.Graph(seed=5) as graph:
         x = af.placeholder("float32", (None,), name="x")
         w = af.Variable(np.float32(0.5), name="w")
-        noisy = x + af.random_normal((), stddev=0.1) if chance else x
+        noisy = x + af.random.normal((), stddev=0.1) if chance else x
         loss = af.mean(af.square(noisy * w - 3.0 * x))
         update = af.minimize(loss, af.optim.sgd(1e-3))
     return af.Program(graph=graph, loss=loss, train=update, batches=pipeline, epochs=epochs)

@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[type[Any], dict[str, Any], tuple[int | None, ...], dict[
     ),
     "Dropout": (af.nn.Dropout, {"rate": 0.5}, (None, 4), {"training": True}),
     "Flatten": (af.nn.Flatten, {}, (None, 2, 2), {}),
-    "Sequential": (af.nn.Sequential, {"layers": [af.relu]}, (None, 4), {"training": True}),
+    "Sequential": (af.nn.Sequential, {"layers": [af.nn.relu]}, (None, 4), {"training": True}),
     "RNNCell": (af.nn.RNNCell, {"inputs": 4, "units": 8}, (None, 4), {}),
     "LSTMCell": (af.nn.LSTMCell, {"inputs": 4, "units": 8}, (None, 4), {}),
     "GRUCell": (af.nn.GRUCell, {"inputs": 4, "units": 8}, (None, 4), {}),
@@ -110,7 +110,7 @@ def faults(build: Callable[[Any], Any]) -> list[str]:
         with af.Graph():
             try:
                 made = build(wrong())
-            except af.ActorflowError:
+            except af.errors.ActorflowError:
                 continue
             except Exception as error:  # noqa: BLE001  all of them are told at once
                 found.append(f"{value}: {type(error).__name__}: {error}")
@@ -193,7 +193,7 @@ def test_values_of_ones_own_are_taken_and_must_have_the_shape() -> None:
     np.testing.assert_array_equal(fetch(graph, dense.w), own)
 
 
-def refusal(layer: Callable[[], Any]) -> af.ActorflowError:
+def refusal(layer: Callable[[], Any]) -> af.errors.ActorflowError:
     with af.Graph(), pytest.raises(af.errors.SpecError) as caught:
         layer()
     return caught.value
@@ -216,7 +216,7 @@ def test_channels_first_are_recognised(layer: Callable[[], Any], shape: Any, tol
 
 def test_the_op_recognises_channels_first_too() -> None:
     error = refusal(
-        lambda: af.conv2d(af.placeholder("float32", (None, 3, 32, 32)), np.zeros((5, 5, 3, 8), "float32"))
+        lambda: af.nn.conv2d(af.placeholder("float32", (None, 3, 32, 32)), np.zeros((5, 5, 3, 8), "float32"))
     )
 
     assert error.hint == "this looks like channels first; af.transpose(x, (0, 2, 3, 1))"
@@ -225,7 +225,7 @@ def test_the_op_recognises_channels_first_too() -> None:
 @pytest.mark.parametrize(
     ("dtype", "hint"),
     [
-        ("bytes", "make numbers of bytes first, with af.to_number or af.decode_raw"),
+        ("bytes", "make numbers of bytes first, with af.strings.to_number or af.io.decode_raw"),
         ("int32", "convert x with af.cast"),
         ("bool", "convert x with af.cast"),
         ("float64", 'convert x with af.cast, or make the layer with dtype="float64"'),
@@ -238,4 +238,4 @@ def test_another_dtype_is_told_what_to_do(dtype: str, hint: str) -> None:
 def test_bytes_are_no_numbers_of_rows() -> None:
     error = refusal(lambda: af.nn.Embedding(4, 8)(af.placeholder("bytes", (None,))))
 
-    assert error.hint == "make numbers of bytes first, with af.to_number or af.hash_bucket"
+    assert error.hint == "make numbers of bytes first, with af.strings.to_number or af.strings.hash_bucket"

@@ -119,8 +119,8 @@ def network() -> af.nn.Sequential:
         [
             af.nn.Conv(1, 8, (3, 3), bias=False, name="conv"),
             af.nn.BatchNorm(8, name="norm"),
-            af.relu,
-            lambda x: af.max_pool(x, size=2, strides=2),
+            af.nn.relu,
+            lambda x: af.nn.max_pool(x, size=2, strides=2),
             af.nn.Flatten(),
             af.nn.Dropout(0.25),
             af.nn.Dense(4 * 4 * 8, 10, name="logits"),
@@ -136,7 +136,7 @@ def test_a_small_network_learns_the_digits_and_is_evaluated_by_its_averages() ->
     with af.Graph(seed=0) as graph:
         x, z = af.placeholder("float32", (None, 8, 8, 1)), af.placeholder("int64", (None,))
         model = network()
-        loss = af.mean(af.softmax_cross_entropy(model(x, training=True), z))
+        loss = af.mean(af.nn.softmax_cross_entropy(model(x, training=True), z))
         update = af.minimize(loss, af.optim.adam(1e-2))
         logits = model(x, training=False)
         accuracy = af.mean(af.cast(af.equal(af.argmax(logits, -1), z), "float32"))

@@ -105,7 +105,7 @@ def test_states_of_several_tensors_follow_their_sequences() -> None:
         # The score of the best sequence, computed by running the cell over it.
         inputs = af.concat([af.expand_dims(first, 1), best[:, :2]], 1)
         outputs, _ = af.nn.rnn(cell, words(inputs))
-        gains = af.take_along_axis(af.log_softmax(logits(outputs)), af.expand_dims(best, -1), -1)
+        gains = af.take_along_axis(af.nn.log_softmax(logits(outputs)), af.expand_dims(best, -1), -1)
         again, best_score = af.sum(gains[:, :, 0], 1), wide.scores[:, 0]
 
     scores, wanted = fetch(graph, [best_score, again])

@@ -55,7 +55,7 @@ def test_a_simple_cell_is_a_tanh_of_a_sum() -> None:
     with af.Graph(seed=1) as graph:
         cell = af.nn.RNNCell(INPUTS, UNITS, **SETTINGS)
         output, state = cell(drawn(ROWS, INPUTS), drawn(ROWS, UNITS))
-        relu = af.nn.RNNCell(INPUTS, UNITS, activation=af.relu, **SETTINGS)
+        relu = af.nn.RNNCell(INPUTS, UNITS, activation=af.nn.relu, **SETTINGS)
         other, _ = relu(drawn(ROWS, INPUTS), drawn(ROWS, UNITS))
 
     y, s, variables, z, others = fetch(graph, [output, state, cell.variables, other, relu.variables])

@@ -17,7 +17,7 @@ TABLE = np.random.default_rng(3).normal(size=(4, 4, 5)).astype(np.float32) * 2  
 def step(tokens: Any, state: Any) -> tuple[Any, Any]:
     """Logits by state and token; the next state is made of both."""
     state = (state + tokens) % 4
-    return af.gather_nd(af.constant(TABLE[:, :, :4]), af.stack([state, tokens], 1)), state
+    return af.arrays.gather_nd(af.constant(TABLE[:, :, :4]), af.stack([state, tokens], 1)), state
 
 
 def log_probabilities(state: int, token: int) -> tuple[np.ndarray, int]:
@@ -65,7 +65,7 @@ def test_decoding_ends_when_all_sequences_have_ended() -> None:
         def counted(tokens: Any, state: Any) -> tuple[Any, Any]:
             ends = af.equal(state, 2)
             logits = af.where(af.expand_dims(ends, 1), [[5.0, 0.0]], [[0.0, 5.0]])
-            return af.check_numerics(af.where(af.expand_dims(state > 2, 1), np.nan, logits)), state + 1
+            return af.math.check_numerics(af.where(af.expand_dims(state > 2, 1), np.nan, logits)), state + 1
 
         found = af.nn.greedy(counted, turns, turns, end=0, longest=50)
 

@@ -92,7 +92,7 @@ def mapped(w: af.Variable) -> Any:
 
 
 def recomputed(w: af.Variable) -> Any:
-    return af.recompute(lambda x: x * w)(af.constant(np.float64(3)))
+    return af.autodiff.recompute(lambda x: x * w)(af.constant(np.float64(3)))
 
 
 @pytest.mark.parametrize("body", [loop, branch, mapped, recomputed])

@@ -110,7 +110,7 @@ def test_conv_is_the_op_and_a_bias() -> None:
         conv = af.nn.Conv(2, 4, (3, 1), strides=2, padding="VALID", biases=af.init.normal(0.0, 1.0))
         x = x32(None, 7, 6, 2)
         y = conv(x)
-        wanted = af.conv2d(x, conv.w, 2, "VALID") + conv.b
+        wanted = af.nn.conv2d(x, conv.w, 2, "VALID") + conv.b
 
     value, told = fetch(graph, [y, wanted], {x: drawn(3, 7, 6, 2)})
 
@@ -119,7 +119,7 @@ def test_conv_is_the_op_and_a_bias() -> None:
     np.testing.assert_array_equal(value, told)
 
 
-@pytest.mark.parametrize(("rank", "verb"), [(1, af.conv1d), (2, af.conv2d), (3, af.conv3d)])
+@pytest.mark.parametrize(("rank", "verb"), [(1, af.nn.conv1d), (2, af.nn.conv2d), (3, af.nn.conv3d)])
 def test_conv_slides_along_as_many_axes_as_its_size_has(rank: int, verb: Any) -> None:
     with af.Graph() as graph:
         conv = af.nn.Conv(4, 6, (2,) * rank, padding=1, dilations=2, groups=2, bias=False)
@@ -159,10 +159,10 @@ def test_normalisations_begin_without_scale_and_offset() -> None:
     with af.Graph() as graph:
         x = x32(None, 5, 6)
         pairs = [
-            (af.nn.LayerNorm(6)(x), af.layer_norm(x)),
-            (af.nn.RMSNorm(6)(x), af.rms_norm(x)),
-            (af.nn.GroupNorm(6, 3)(x), af.group_norm(x, 3)),
-            (af.nn.BatchNorm(6)(x, training=True), af.batch_norm(x)[0]),
+            (af.nn.LayerNorm(6)(x), af.nn.layer_norm(x)),
+            (af.nn.RMSNorm(6)(x), af.nn.rms_norm(x)),
+            (af.nn.GroupNorm(6, 3)(x), af.nn.group_norm(x, 3)),
+            (af.nn.BatchNorm(6)(x, training=True), af.nn.batch_norm(x)[0]),
         ]
     values = fetch(graph, [t for pair in pairs for t in pair], {x: given})
 
@@ -238,7 +238,7 @@ def test_layers_of_another_dtype(dtype: str) -> None:
             [
                 af.nn.Conv(2, 8, (3, 3), dtype=dtype),
                 norm,
-                af.relu,
+                af.nn.relu,
                 af.nn.Flatten(),
                 af.nn.Dense(128, 4, dtype=dtype),
             ]
@@ -269,7 +269,7 @@ def test_sequential_hands_training_on_to_those_that_take_it() -> None:
         return x
 
     with af.Graph():
-        inner = af.nn.Sequential([spy, af.relu])
+        inner = af.nn.Sequential([spy, af.nn.relu])
         outer = af.nn.Sequential([inner, default, af.nn.Dense(3, 3)])
         outer(x32(None, 3), training=True)
         af.nn.Sequential([default])(x32(None, 3))

@@ -114,7 +114,7 @@ def test_steps_that_no_sequence_has_are_not_computed() -> None:
             super().__init__("fragile", 1, 1, "float32", None)
 
         def step(self, projected: af.Tensor, state: af.Tensor) -> tuple[af.Tensor, af.Tensor]:
-            return af.check_numerics(projected + state), state
+            return af.math.check_numerics(projected + state), state
 
     with af.Graph() as graph:
         x = af.placeholder("float32", (2, 5, 1), name="x")
@@ -161,8 +161,8 @@ def test_both_ways_see_the_whole_sequence() -> None:
         there, back = af.nn.LSTMCell(2, 3), af.nn.GRUCell(2, 4)
         outputs, states = af.nn.bidirectional(there, back, x, ends)
         one, first = af.nn.rnn(there, x, ends)
-        turned, second = af.nn.rnn(back, af.reverse_sequence(x, ends), ends)
-        other = af.reverse_sequence(turned, ends)
+        turned, second = af.nn.rnn(back, af.nn.reverse_sequence(x, ends), ends)
+        other = af.nn.reverse_sequence(turned, ends)
         again, _ = af.nn.bidirectional(there, back, x, initial=states)
 
     found, a, b, ends_, wanted = fetch(graph, [outputs, one, other, states, (first, second)])
@@ -207,7 +207,7 @@ def test_sequences_in_buckets_are_learned() -> None:
         lengths, y = (af.placeholder("int32", (None,), name=name) for name in ("length", "y"))
         _, (h, _) = af.nn.rnn(af.nn.LSTMCell(1, 8), x, lengths)
         logits = af.nn.Dense(8, 2)(h)
-        loss = af.mean(af.softmax_cross_entropy(logits, y))
+        loss = af.mean(af.nn.softmax_cross_entropy(logits, y))
         train = af.minimize(loss, af.optim.adam(0.02))
 
     async def main() -> list[float]:

@@ -13,7 +13,7 @@ Step = tuple[af.Tensor, Any]
 
 
 def step(tokens: af.Tensor, state: af.Tensor) -> Step:
-    return af.one_hot(tokens, 5), state
+    return af.nn.one_hot(tokens, 5), state
 
 
 def arguments(verb: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_a_verb_builds_or_refuses(verb: str, argument: str) -> None:
         with af.Graph():
             try:
                 getattr(af.nn, verb)(**{**arguments(verb), argument: wrong()})
-            except af.ActorflowError:  # some of ours are a TypeError or ValueError as well
+            except af.errors.ActorflowError:  # some of ours are a TypeError or ValueError as well
                 continue
             except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
                 faults.append(f"{argument}={what}: {error!r}")

@@ -89,19 +89,19 @@ def test_bytes_are_named_in_every_usual_way(dtype: Any) -> None:
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str, str]] = [
-    (lambda x: x + x, "add takes no bytes, got (2,) bytes", "af.to_number and af.decode_raw"),
+    (lambda x: x + x, "add takes no bytes, got (2,) bytes", "af.strings.to_number and af.io.decode_raw"),
     (lambda x: x + 1, "no bytes tensor can hold int 1: it is a number; give bytes", ""),
     (lambda x: af.equal(x, [1, 2]), "equal needs equal dtypes, got (2,) bytes and (2,) int32", "bytes mix with bytes only"),
     (lambda x: af.sum(x), "sum takes no bytes", ""),
     (lambda x: af.zeros_like(x), "zeros_like takes no bytes", ""),
-    (lambda x: af.cast(x, "int32"), "cast takes no bytes", "af.to_number"),
-    (lambda x: af.cast([1], "bytes"), "cast makes no bytes, got (1,) bytes", "af.as_bytes makes bytes of numbers"),
+    (lambda x: af.cast(x, "int32"), "cast takes no bytes", "af.strings.to_number"),
+    (lambda x: af.cast([1], "bytes"), "cast makes no bytes, got (1,) bytes", "af.strings.as_bytes makes bytes of numbers"),
     (lambda x: af.Variable([b"a"], name="v"), "a variable holds numbers or bool, got (1,) bytes for 'v'", "a queue"),
     (lambda x: af.constant("text"), "elements must be bytes, got str 'text'; text is given as bytes", ""),
     (lambda x: af.constant([b"a", "b"]), "got str 'b' at index (1,); text is given as bytes, encode it", ""),
     (lambda x: af.constant([b"a", 1]), "elements must be bytes, got int 1 at index (1,)", ""),
     (lambda x: af.placeholder(str, ()), "no tensor has dtype <class 'str'>", ""),
-    (lambda x: af.bytes_length([1]), "bytes_length takes bytes, got (1,) int32", "af.as_bytes and af.encode_raw"),
+    (lambda x: af.strings.length([1]), "bytes_length takes bytes, got (1,) int32", "af.strings.as_bytes and af.io.encode_raw"),
 ]  # fmt: skip
 
 
@@ -129,10 +129,10 @@ def test_constants_keep_zero_bytes_at_the_end() -> None:
 def test_a_graph_with_bytes_is_written_and_read() -> None:
     with af.Graph() as graph:
         x = af.placeholder("bytes", (None,), name="x")
-        af.bytes_join([x, [b"a\0"]], b"\xff")
+        af.strings.join([x, [b"a\0"]], b"\xff")
 
-    data, constants = af.to_data(graph)
-    again = af.from_data(data, constants)
+    data, constants = af.io.to_data(graph)
+    again = af.io.from_data(data, constants)
 
     assert data["nodes"][0]["outputs"] == [[[None], "bytes"]]
     assert again.nodes == graph.nodes
@@ -140,7 +140,7 @@ def test_a_graph_with_bytes_is_written_and_read() -> None:
     with pytest.raises(
         af.errors.GraphError, match="a constant must be an array, got list: elements must be bytes"
     ):
-        af.from_data(data, [["text"]])
+        af.io.from_data(data, [["text"]])
 
 
 @pytest.mark.parametrize("process", ["", "/job:ps/task:0/device:"])
@@ -199,7 +199,7 @@ def test_bytes_are_fed_computed_with_and_fetched() -> None:
 def test_what_is_fed_as_bytes_is_looked_at(fed: Any, said: str) -> None:
     with af.Graph() as graph:
         x = af.placeholder("bytes", (None,), name="x")
-        y = af.identity(x)
+        y = af.arrays.identity(x)
 
     async def program() -> None:
         async with af.Session(graph) as session:
@@ -213,7 +213,7 @@ def test_what_is_fed_as_bytes_is_looked_at(fed: Any, said: str) -> None:
 def test_bytes_are_no_feed_of_a_placeholder_for_numbers() -> None:
     with af.Graph() as graph:
         x = af.placeholder("int32", (None,), name="x")
-        y = af.identity(x)
+        y = af.arrays.identity(x)
 
     async def program(fed: Any) -> None:
         async with af.Session(graph) as session:
@@ -227,7 +227,7 @@ def test_bytes_are_no_feed_of_a_placeholder_for_numbers() -> None:
 def test_bytes_wait_in_a_queue_one_by_one_and_in_batches() -> None:
     with af.Graph() as graph:
         x = af.placeholder("bytes", (None,), name="x")
-        queue = af.FIFOQueue(8, ["bytes", "int32"], [(), ()], name="q")
+        queue = af.state.FIFOQueue(8, ["bytes", "int32"], [(), ()], name="q")
         put = queue.enqueue_many([x, [1, 2, 3]])
         one, several = queue.dequeue(), queue.dequeue_many(2)
 

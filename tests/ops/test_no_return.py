@@ -61,8 +61,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "cond in a body": lambda x: af.while_loop(
         lambda i: i < 3, lambda i: (af.cond(i > 1, nothing, nothing), i + 1)[1], 0
     ),
-    "recompute": lambda x: af.recompute(nothing)(x),
-    "gradient rule": of_rule(af.custom_gradient(lambda a: (a, nothing))),
+    "recompute": lambda x: af.autodiff.recompute(nothing)(x),
+    "gradient rule": of_rule(af.autodiff.custom_gradient(lambda a: (a, nothing))),
     "gradient of py_actor": of_rule(
         lambda x: af.py_actor(abs, x, af.Spec((3,), "float32"), gradient=nothing)  # type: ignore[arg-type]
     ),
@@ -78,7 +78,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "a cell": lambda x: Own(nothing)(af.zeros((2, 3))),
     "stacked cells": lambda x: af.nn.stack_cells([Own(nothing)])(af.zeros((2, 3))),
     "activation": lambda x: af.nn.RNNCell(3, 3, activation=nothing)(af.zeros((2, 3))),
-    "Sequential": lambda x: af.nn.Sequential([af.relu, nothing])(x),
+    "Sequential": lambda x: af.nn.Sequential([af.nn.relu, nothing])(x),
     "greedy": lambda x: decoded(af.nn.greedy, nothing),
     "greedy, the state": lambda x: decoded(af.nn.greedy, stateless),
     "beam_search": lambda x: decoded(af.nn.beam_search, nothing, width=2),

@@ -33,8 +33,8 @@ def _variable() -> af.Variable:
     return af.Variable(np.ones((2, 3)), dtype="float32", name="v")
 
 
-def _queue() -> tuple[af.FIFOQueue, Tensor]:
-    queue = af.FIFOQueue(8, ["float32", "int16"], [(2,), ()], name="q")
+def _queue() -> tuple[af.state.FIFOQueue, Tensor]:
+    queue = af.state.FIFOQueue(8, ["float32", "int16"], [(2,), ()], name="q")
     return queue, queue.enqueue_many((np.ones((4, 2), np.float32), np.arange(4, dtype=np.int16)))
 
 
@@ -74,14 +74,14 @@ def _count() -> Built:
     return [], [af.Variable(0, dtype="int16", name="n").count_up_to(5)]
 
 
-def _barrier() -> tuple[af.Barrier, list[Tensor]]:
-    barrier = af.Barrier(["float32", "bytes"], [(2,), ()], name="b")
+def _barrier() -> tuple[af.state.Barrier, list[Tensor]]:
+    barrier = af.state.Barrier(["float32", "bytes"], [(2,), ()], name="b")
     keys = [b"a", b"b", b"c"]
     images = barrier.insert_many(0, keys, np.ones((3, 2), np.float32))
     return barrier, [images, barrier.insert_many(1, keys, [b"x", b"y", b"z"])]
 
 
-def _of_barrier(use: Callable[[af.Barrier], Tensor | list[Tensor]]) -> Callable[[], Built]:
+def _of_barrier(use: Callable[[af.state.Barrier], Tensor | list[Tensor]]) -> Callable[[], Built]:
     def build() -> Built:
         barrier, fill = _barrier()
         found = use(barrier)
@@ -90,14 +90,14 @@ def _of_barrier(use: Callable[[af.Barrier], Tensor | list[Tensor]]) -> Callable[
     return build
 
 
-def _taken(barrier: af.Barrier, *args: Any) -> list[Tensor]:
+def _taken(barrier: af.state.Barrier, *args: Any) -> list[Tensor]:
     taken = barrier.take_many(*args)
     return [taken.indices, taken.keys, *taken.components]
 
 
 def _of_dense(verb: str, *args: Any) -> Callable[[], Built]:
     def build() -> Built:
-        grads = af.ConditionalAccumulator("float16", (2,), name="a")
+        grads = af.state.ConditionalAccumulator("float16", (2,), name="a")
         found = getattr(grads, verb)(*args)
         return [grads.apply_grad(np.ones(2, np.float16))], [found]
 
@@ -106,7 +106,7 @@ def _of_dense(verb: str, *args: Any) -> Callable[[], Built]:
 
 def _of_rows(verb: str, *args: Any) -> Callable[[], Built]:
     def build() -> Built:
-        grads = af.SparseConditionalAccumulator("float16", (5, 2), name="a")
+        grads = af.state.SparseConditionalAccumulator("float16", (5, 2), name="a")
         slices = af.IndexedSlices(np.ones((2, 2), np.float16), [3, 3], (5, 2))
         found = getattr(grads, verb)(*([slices] if verb == "apply_grad" else args))
         tensors = [found.values, found.indices] if isinstance(found, af.IndexedSlices) else [found]
@@ -115,9 +115,11 @@ def _of_rows(verb: str, *args: Any) -> Callable[[], Built]:
     return build
 
 
-def _of_table(use: Callable[[af.HashTable], Tensor | tuple[Tensor, ...]]) -> Callable[[], Built]:
+def _of_table(use: Callable[[af.state.HashTable], Tensor | tuple[Tensor, ...]]) -> Callable[[], Built]:
     def build() -> Built:
-        table = af.HashTable("int16", "bytes", b"", (2,), initial=([1, 2], [[b"a", b"b"]] * 2), name="t")
+        table = af.state.HashTable(
+            "int16", "bytes", b"", (2,), initial=([1, 2], [[b"a", b"b"]] * 2), name="t"
+        )
         found = use(table)
         return [], list(found) if isinstance(found, tuple) else [found]
 
@@ -126,7 +128,7 @@ def _of_table(use: Callable[[af.HashTable], Tensor | tuple[Tensor, ...]]) -> Cal
 
 def _of_stack(verb: str) -> Callable[[], Built]:
     def build() -> Built:
-        stack = af.Stack("int16", (None,), name="s")
+        stack = af.state.Stack("int16", (None,), name="s")
         found = stack.push([3, 4]) if verb == "push" else getattr(stack, verb)()
         return [stack.push([1, 2])], [found]
 
@@ -180,9 +182,9 @@ CASES: dict[str, Callable[[], Built]] = {
     "hash_table_contains": _of_table(lambda t: t.contains([[1, 3]])),
     "hash_table_size": _of_table(lambda t: t.size()),
     "hash_table_export": _of_table(lambda t: t.export()),
-    "counter_next": lambda: ([], [af.Counter(name="c").next()]),
-    "counter_read": lambda: ([], [af.Counter(name="c").read()]),
-    "counter_reset": lambda: ([], [af.Counter(name="c").reset()]),
+    "counter_next": lambda: ([], [af.state.Counter(name="c").next()]),
+    "counter_read": lambda: ([], [af.state.Counter(name="c").read()]),
+    "counter_reset": lambda: ([], [af.state.Counter(name="c").reset()]),
     **{f"stack_{verb}": _of_stack(verb) for verb in ("push", "pop", "size", "close")},
     "barrier_insert_many": lambda: ([], [_barrier()[1][0]]),
     "barrier_take_many": _of_barrier(lambda b: _taken(b, 2)),

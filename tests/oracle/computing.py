@@ -39,7 +39,7 @@ class Computation:
             made = entry.build(*args, **kwargs)
             outputs = made if isinstance(made, list | tuple) else [made]
             settle = entry.settled.get(settled)
-            return [af.identity(t) for t in (outputs if settle is None else settle(*outputs))]
+            return [af.arrays.identity(t) for t in (outputs if settle is None else settle(*outputs))]
 
     def compute(self, tensors: Sequence[Tensor]) -> list[np.ndarray]:
         """The values of tensors."""

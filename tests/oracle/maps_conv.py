@@ -8,8 +8,8 @@ import actorflow as af
 from actorflow.graph.builder import Tensor
 from tests.oracle.table import batched, maps, numbers, rank
 
-FORWARD = {1: af.conv1d, 2: af.conv2d, 3: af.conv3d}
-BACK = {1: af.conv1d_transpose, 2: af.conv2d_transpose, 3: af.conv3d_transpose}
+FORWARD = {1: af.nn.conv1d, 2: af.nn.conv2d, 3: af.nn.conv3d}
+BACK = {1: af.nn.conv1d_transpose, 2: af.nn.conv2d_transpose, 3: af.nn.conv3d_transpose}
 
 
 def _filters(w: Tensor) -> Tensor:

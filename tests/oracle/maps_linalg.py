@@ -50,7 +50,7 @@ def _mv(a: Tensor, b: Tensor) -> Tensor:
 
 @maps("outer", "outer")
 def _outer(a: Tensor, b: Tensor) -> Tensor:
-    return af.outer(a, b)
+    return af.linalg.outer(a, b)
 
 
 @maps("inner", "tensordot")
@@ -71,17 +71,17 @@ def _tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 @maps("einsum", "einsum")
 def _einsum(tensors: Sequence[Tensor], equation: str) -> Tensor:
-    return af.einsum(equation, *tensors)
+    return af.linalg.einsum(equation, *tensors)
 
 
-same("kron", af.kron)
+same("kron", af.linalg.kron)
 
 
 @maps("cross, linalg.cross", "cross")
 def _cross(a: Tensor, b: Tensor, *, dim: int | None = None) -> Tensor:
     if dim is None:
         dim = sizes(a).index(3)
-    return af.cross(a, b, dim - rank(a) if dim >= 0 else dim)
+    return af.linalg.cross(a, b, dim - rank(a) if dim >= 0 else dim)
 
 
 @composes("linalg.multi_dot", "a @ b @ …")
@@ -101,7 +101,7 @@ def _add_products(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: fl
 @composes("addmm, addmm decomposed, baddbmm, addmv, addr", "beta·x + alpha·product")
 def _add_product(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if rank(a) == 1:
-        product = af.outer(a, b)
+        product = af.linalg.outer(a, b)
     elif rank(b) == 1:
         product = af.tensordot(a, b, 1)
     else:
@@ -111,15 +111,15 @@ def _add_product(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: flo
 
 @maps("trace", "matrix_trace")
 def _trace(x: Tensor) -> Tensor:
-    return af.matrix_trace(x)
+    return af.linalg.matrix_trace(x)
 
 
 @maps("linalg.matrix_power", "matrix_power")
 def _matrix_power(x: Tensor, n: int) -> Tensor:
-    return af.matrix_power(x, n)
+    return af.linalg.matrix_power(x, n)
 
 
-same("matrix_exp", af.matrix_exp)
+same("matrix_exp", af.linalg.matrix_exp)
 
 
 @composes("linalg.vander", "powers of x beside each other")
@@ -139,10 +139,10 @@ def _column(b: Tensor, a: Tensor) -> bool:
 
 def _solved(a: Tensor, b: Tensor, left: bool) -> Tensor:
     if left and _column(b, a):
-        return af.squeeze(af.solve(a, af.expand_dims(b, -1)), -1)
+        return af.squeeze(af.linalg.solve(a, af.expand_dims(b, -1)), -1)
     if left:
-        return af.solve(a, b)
-    return af.matrix_transpose(af.solve(af.matrix_transpose(a), af.matrix_transpose(b)))
+        return af.linalg.solve(a, b)
+    return af.matrix_transpose(af.linalg.solve(af.matrix_transpose(a), af.matrix_transpose(b)))
 
 
 @maps("linalg.solve", "solve")
@@ -161,8 +161,8 @@ def _solve_triangular(
 ) -> Tensor:
     need(not unitriangular, "unitriangular: ours reads the diagonal")
     if left:
-        return af.triangular_solve(a, b, lower=not upper)
-    turned = af.triangular_solve(a, af.matrix_transpose(b), lower=not upper, adjoint=True)
+        return af.linalg.triangular_solve(a, b, lower=not upper)
+    turned = af.linalg.triangular_solve(a, af.matrix_transpose(b), lower=not upper, adjoint=True)
     return af.matrix_transpose(turned)
 
 
@@ -172,47 +172,47 @@ def _old_triangular_solve(
 ) -> list[Tensor]:
     # The guard of torch's table says upper=False where the sample says nothing.
     need(not unitriangular, "unitriangular: ours reads the diagonal")
-    solved = af.triangular_solve(a, b, lower=not upper, adjoint=transpose)
+    solved = af.linalg.triangular_solve(a, b, lower=not upper, adjoint=transpose)
     return [solved, af.triu(a) if upper else af.tril(a)]
 
 
 @maps("cholesky_solve", "cholesky_solve")
 def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
-    return af.cholesky_solve(factor, b, upper=upper)
+    return af.linalg.cholesky_solve(factor, b, upper=upper)
 
 
 @composes("cholesky_inverse", "cholesky_solve(factor, eye)")
 def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
     one = af.eye(sizes(factor)[-1], dtype=factor.dtype)
-    guarded = factor - af.diag_embed(af.diagonal(factor)) + one  # as torch's table does
-    return af.cholesky_solve(guarded, one, upper=upper)
+    guarded = factor - af.linalg.diag_embed(af.linalg.diagonal(factor)) + one  # as torch's table does
+    return af.linalg.cholesky_solve(guarded, one, upper=upper)
 
 
-same("linalg.inv", af.inv)
+same("linalg.inv", af.linalg.inv)
 
 
 @maps("linalg.inv_ex", "inv", first=1, left_out=NO_INFO)
 def _inv_ex(x: Tensor, *, check_errors: bool = False) -> Tensor:
-    return af.inv(x)
+    return af.linalg.inv(x)
 
 
-same("linalg.det", af.det)
+same("linalg.det", af.linalg.det)
 
 
 @maps("linalg.slogdet", "slogdet")
 def _slogdet(x: Tensor) -> Sequence[Tensor]:
-    return af.slogdet(x)
+    return af.linalg.slogdet(x)
 
 
 @composes("logdet", "slogdet where the sign is positive")
 def _logdet(x: Tensor) -> Tensor:
-    sign, size = af.slogdet(x)
+    sign, size = af.linalg.slogdet(x)
     return af.where(sign < 0, af.full_like(size, float("nan")), size)
 
 
 @maps("linalg.pinv singular", "pinv")
 def _pinv_of_product(a: Tensor, b: Tensor) -> Tensor:
-    return af.pinv(af.matmul(a, b, transpose_b=True))
+    return af.linalg.pinv(af.matmul(a, b, transpose_b=True))
 
 
 @maps("linalg.pinv", "pinv")
@@ -224,17 +224,17 @@ def _pinv(
         not isinstance(rtol, Tensor) and not isinstance(rcond, Tensor),
         "rtol as a tensor: ours takes a number",
     )
-    return af.pinv(x, rtol if rcond is None else rcond)
+    return af.linalg.pinv(x, rtol if rcond is None else rcond)
 
 
 @maps("linalg.pinv hermitian", "pinv")
 def _pinv_hermitian(x: Tensor, *, hermitian: bool = False) -> Tensor:
-    return af.pinv(_symmetric(x))
+    return af.linalg.pinv(_symmetric(x))
 
 
 @maps("pinverse", "pinv")
 def _pinverse(x: Tensor, rcond: float = 1e-15) -> Tensor:
-    return af.pinv(x, rcond)
+    return af.linalg.pinv(x, rcond)
 
 
 @maps("linalg.matrix_rank, linalg.matrix_rank hermitian", "matrix_rank")
@@ -243,7 +243,7 @@ def _matrix_rank(
 ) -> Tensor:
     need(tol is None and atol is None, "atol of matrix_rank: ours has a part of the largest")
     need(not isinstance(rtol, Tensor), "rtol as a tensor: ours takes a number")
-    return af.matrix_rank(x, rtol)
+    return af.linalg.matrix_rank(x, rtol)
 
 
 @maps("linalg.lstsq grad_oriented", "lstsq", first=1, left_out=NO_RESIDUALS)
@@ -254,8 +254,8 @@ def _lstsq_alone(a: Tensor, b: Tensor, driver: str | None = None) -> Tensor:
 @maps("linalg.lstsq", "lstsq", first=1, left_out=NO_RESIDUALS)
 def _lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Tensor:
     if _column(b, a):
-        return af.squeeze(af.lstsq(a, af.expand_dims(b, -1), rcond), -1)
-    return af.lstsq(a, b, rcond)
+        return af.squeeze(af.linalg.lstsq(a, af.expand_dims(b, -1), rcond), -1)
+    return af.linalg.lstsq(a, b, rcond)
 
 
 # ---------------------------------------------------------------------------------- factors
@@ -268,39 +268,39 @@ def _symmetric(x: Tensor) -> Tensor:
 
 @maps("linalg.cholesky, cholesky", "cholesky")
 def _cholesky(x: Tensor, upper: bool = False) -> Tensor:
-    return af.cholesky(_symmetric(x), upper=upper)
+    return af.linalg.cholesky(_symmetric(x), upper=upper)
 
 
 @maps("linalg.cholesky_ex", "cholesky", first=1, left_out=NO_INFO)
 def _cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -> Tensor:
-    return af.cholesky(_symmetric(x), upper=upper)
+    return af.linalg.cholesky(_symmetric(x), upper=upper)
 
 
 @maps("linalg.qr", "qr")
 def _qr(x: Tensor, mode: str = "reduced") -> Sequence[Tensor]:
     need(mode == "reduced", "another mode of qr than reduced: ours has that one")
-    return af.qr(x)
+    return af.linalg.qr(x)
 
 
 @maps("qr", "qr")
 def _old_qr(x: Tensor, some: bool = True) -> Sequence[Tensor]:
     need(some, "another mode of qr than reduced: ours has that one")
-    return af.qr(x)
+    return af.linalg.qr(x)
 
 
 @maps("linalg.eigh", "eigh", settled={"out_fn": lambda values, vectors: [values, af.abs(vectors)]})
 def _eigh(x: Tensor, UPLO: str = "L") -> Sequence[Tensor]:
-    return af.eigh(_symmetric(x))
+    return af.linalg.eigh(_symmetric(x))
 
 
 @maps("linalg.eigvalsh", "eigvalsh")
 def _eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
-    return af.eigvalsh(_symmetric(x))
+    return af.linalg.eigvalsh(_symmetric(x))
 
 
 @maps("linalg.svdvals", "svdvals")
 def _svdvals(x: Tensor, *, driver: str | None = None) -> Tensor:
-    return af.svdvals(x)
+    return af.linalg.svdvals(x)
 
 
 _OF_NO_CHOICE = {
@@ -314,17 +314,17 @@ _OF_NO_CHOICE = {
 @maps("linalg.svd", "svd", settled=_OF_NO_CHOICE)
 def _svd(x: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Sequence[Tensor]:
     need(not full_matrices, "full matrices of svd: ours has the reduced form")
-    return af.svd(x)
+    return af.linalg.svd(x)
 
 
 @maps("svd", "svd", settled=_OF_NO_CHOICE)
 def _old_svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> Sequence[Tensor]:
     need(some and compute_uv, "full matrices of svd: ours has the reduced form")
-    return af.svd(x)
+    return af.linalg.svd(x)
 
 
 @composes("linalg.cond", "the largest of svdvals / the smallest")
 def _cond(x: Tensor, p: Any = None) -> Tensor:
     need(p is None, "cond of other norms")
-    s = af.svdvals(x)
+    s = af.linalg.svdvals(x)
     return af.max(s, -1) / af.min(s, -1)

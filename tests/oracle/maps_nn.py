@@ -30,32 +30,32 @@ def _activation(name: str, function: Callable[..., Tensor], ours: str, **how: An
     maps(f"nn.functional.{name}", ours, **how)(build)
 
 
-_activation("relu", af.relu, "relu")
-_activation("relu6", af.relu6, "relu6")
-_activation("selu", af.selu, "selu")
-_activation("silu", af.silu, "silu")
-_activation("mish", af.mish, "mish")
-_activation("hardswish", af.hardswish, "hardswish")
+_activation("relu", af.nn.relu, "relu")
+_activation("relu6", af.nn.relu6, "relu6")
+_activation("selu", af.nn.selu, "selu")
+_activation("silu", af.nn.silu, "silu")
+_activation("mish", af.nn.mish, "mish")
+_activation("hardswish", af.nn.hardswish, "hardswish")
 _activation(
     "hardsigmoid",
-    af.hardsigmoid,
+    af.nn.hardsigmoid,
     "hardsigmoid",
     rtol=1e-7,
     because="torch has 1/6 of its gradient in float32",
 )
-_activation("softsign", af.softsign, "softsign")
-_activation("logsigmoid", af.log_sigmoid, "log_sigmoid")
-_activation("celu", lambda x, alpha=1.0: af.celu(x, alpha), "celu")
-_activation("elu", lambda x, alpha=1.0: af.elu(x, alpha), "elu")
-_activation("leaky_relu", lambda x, negative_slope=0.01: af.leaky_relu(x, negative_slope), "leaky_relu")
-_activation("hardtanh", lambda x, min_val=-1.0, max_val=1.0: af.hardtanh(x, min_val, max_val), "hardtanh")
-_activation("threshold", lambda x, threshold, value: af.threshold(x, threshold, value), "threshold")
-_activation("gelu", lambda x, approximate="none": af.gelu(x, approximate == "tanh"), "gelu")
+_activation("softsign", af.nn.softsign, "softsign")
+_activation("logsigmoid", af.nn.log_sigmoid, "log_sigmoid")
+_activation("celu", lambda x, alpha=1.0: af.nn.celu(x, alpha), "celu")
+_activation("elu", lambda x, alpha=1.0: af.nn.elu(x, alpha), "elu")
+_activation("leaky_relu", lambda x, negative_slope=0.01: af.nn.leaky_relu(x, negative_slope), "leaky_relu")
+_activation("hardtanh", lambda x, min_val=-1.0, max_val=1.0: af.nn.hardtanh(x, min_val, max_val), "hardtanh")
+_activation("threshold", lambda x, threshold, value: af.nn.threshold(x, threshold, value), "threshold")
+_activation("gelu", lambda x, approximate="none": af.nn.gelu(x, approximate == "tanh"), "gelu")
 
 
 @composes("nn.functional.softplus", "softplus(beta·x) / beta, x where beta·x is above a threshold")
 def _softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    return af.where(x * beta > threshold, x, af.softplus(x * beta) / beta)
+    return af.where(x * beta > threshold, x, af.nn.softplus(x * beta) / beta)
 
 
 @composes("nn.functional.tanhshrink", "x - tanh(x)")
@@ -70,7 +70,7 @@ def _hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
 
 @composes("nn.functional.softshrink", "x - clip(x, -lambd, lambd)")
 def _softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
-    return x - af.hardtanh(x, -lambd, lambd) if lambd else af.identity(x)
+    return x - af.nn.hardtanh(x, -lambd, lambd) if lambd else af.arrays.identity(x)
 
 
 @composes("nn.functional.prelu", "where(x > 0, x, slope·x)")
@@ -82,8 +82,8 @@ def _prelu(x: Tensor, weight: Tensor) -> Tensor:
 
 @composes("nn.functional.glu", "a·sigmoid(b) of two halves")
 def _glu(x: Tensor, dim: int = -1) -> Tensor:
-    a, b = af.split(x, 2, dim)
-    return a * af.sigmoid(b)
+    a, b = af.arrays.split(x, 2, dim)
+    return a * af.nn.sigmoid(b)
 
 
 # ----------------------------------------------------------------------------------- softmax
@@ -102,12 +102,12 @@ def _some(x: Tensor, dim: int) -> None:
     need(sizes(x)[dim] > 0, "softmax of no elements: ours refuses it")
 
 
-_softmax("softmax", af.softmax, "softmax")
-_softmax("softmax with_dtype", af.softmax, "softmax")
-_softmax("log_softmax", af.log_softmax, "log_softmax")
-_softmax("log_softmax with_dtype", af.log_softmax, "log_softmax")
-_softmax("nn.functional.softmin", lambda x, dim: af.softmax(-x, dim), "softmax(-x)", composes)
-_softmax("nn.functional.softmin with_dtype", lambda x, dim: af.softmax(-x, dim), "softmax(-x)", composes)
+_softmax("softmax", af.nn.softmax, "softmax")
+_softmax("softmax with_dtype", af.nn.softmax, "softmax")
+_softmax("log_softmax", af.nn.log_softmax, "log_softmax")
+_softmax("log_softmax with_dtype", af.nn.log_softmax, "log_softmax")
+_softmax("nn.functional.softmin", lambda x, dim: af.nn.softmax(-x, dim), "softmax(-x)", composes)
+_softmax("nn.functional.softmin with_dtype", lambda x, dim: af.nn.softmax(-x, dim), "softmax(-x)", composes)
 
 
 # ------------------------------------------------------------------------------------ layers
@@ -121,7 +121,7 @@ def _linear(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
 
 @composes("nn.functional.bilinear", "einsum + b")
 def _bilinear(x: Tensor, y: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
-    product = af.einsum("...i,oij,...j->...o", x, w, y)
+    product = af.linalg.einsum("...i,oij,...j->...o", x, w, y)
     return product if b is None else product + b
 
 
@@ -129,7 +129,7 @@ def _bilinear(x: Tensor, y: Tensor, w: Tensor, b: Tensor | None = None) -> Tenso
 def _dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     need(not training or p == 0, "dropout that drops: chance is another one, tested by its own laws")
     need(p < 1, "dropout of rate 1: ours refuses it")
-    return af.dropout(x, p, training=training)
+    return af.nn.dropout(x, p, training=training)
 
 
 @maps("nn.functional.pixel_shuffle", "depth_to_space")
@@ -137,13 +137,13 @@ def _pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     factor, (n, c, h, w) = upscale_factor, sizes(x)
     apart = af.reshape(x, (n, c // factor**2, factor**2, h, w))  # torch's channels come first in a pixel
     images = af.reshape(af.transpose(apart, (0, 3, 4, 2, 1)), (n, h, w, c))
-    return channels_first(af.depth_to_space(images, factor))
+    return channels_first(af.nn.depth_to_space(images, factor))
 
 
 @maps("nn.functional.pixel_unshuffle", "space_to_depth")
 def _pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     factor, (n, c, h, w) = downscale_factor, sizes(x)
-    blocks = af.space_to_depth(channels_last(x), factor)
+    blocks = af.nn.space_to_depth(channels_last(x), factor)
     apart = af.reshape(blocks, (n, h // factor, w // factor, factor**2, c))
     return af.reshape(af.transpose(apart, (0, 4, 3, 1, 2)), (n, c * factor**2, h // factor, w // factor))
 
@@ -151,4 +151,4 @@ def _pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
 @composes("nn.functional.channel_shuffle", "reshape, swapaxes, reshape")
 def _channel_shuffle(x: Tensor, groups: int) -> Tensor:
     n, c, *rest = sizes(x)
-    return af.reshape(af.swapaxes(af.reshape(x, (n, groups, c // groups, *rest)), 1, 2), (n, c, *rest))
+    return af.reshape(af.arrays.swapaxes(af.reshape(x, (n, groups, c // groups, *rest)), 1, 2), (n, c, *rest))

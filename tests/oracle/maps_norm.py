@@ -34,29 +34,29 @@ def _layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    return af.layer_norm(x, weight, bias, _last(normalized_shape), _some(eps))
+    return af.nn.layer_norm(x, weight, bias, _last(normalized_shape), _some(eps))
 
 
 @composes("native_layer_norm", "normalise, rsqrt(variance + eps)")
 def _native_layer_norm(
     x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> list[Tensor]:
-    y, mean, variance = af.normalise(x, weight, bias, _last(normalized_shape), _some(eps))
-    return [y, mean, af.rsqrt(variance + eps)]
+    y, mean, variance = af.nn.normalise(x, weight, bias, _last(normalized_shape), _some(eps))
+    return [y, mean, af.math.rsqrt(variance + eps)]
 
 
 @maps("nn.functional.rms_norm", "rms_norm")
 def _rms_norm(
     x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    return af.rms_norm(x, weight, _last(normalized_shape), _some(eps))
+    return af.nn.rms_norm(x, weight, _last(normalized_shape), _some(eps))
 
 
 @maps("nn.functional.group_norm", "group_norm")
 def _group_norm(
     x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    return channels_first(af.group_norm(channels_last(x), num_groups, weight, bias, _some(eps)))
+    return channels_first(af.nn.group_norm(channels_last(x), num_groups, weight, bias, _some(eps)))
 
 
 @maps("native_group_norm", "group_norm", first=1, left_out=NO_STATISTICS)
@@ -70,7 +70,7 @@ def _native_group_norm(
     groups: int,
     eps: float,
 ) -> Tensor:
-    return channels_first(af.group_norm(channels_last(x), groups, weight, bias, _some(eps)))
+    return channels_first(af.nn.group_norm(channels_last(x), groups, weight, bias, _some(eps)))
 
 
 @maps("nn.functional.instance_norm", "instance_norm")
@@ -85,7 +85,7 @@ def _instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     need(use_input_stats, "given statistics of instance_norm: ours has batch_norm_with for those")
-    return channels_first(af.instance_norm(channels_last(x), weight, bias, eps))
+    return channels_first(af.nn.instance_norm(channels_last(x), weight, bias, eps))
 
 
 def _batch(
@@ -100,9 +100,9 @@ def _batch(
     need(rank(x) > 1, "batch_norm of one axis: ours has a batch and channels")
     images = channels_last(x) if rank(x) > 2 else x
     if training or mean is None or variance is None:
-        y = af.batch_norm(images, weight, bias, None, eps)[0]
+        y = af.nn.batch_norm(images, weight, bias, None, eps)[0]
     else:
-        y = af.batch_norm_with(images, mean, variance, weight, bias, eps)
+        y = af.nn.batch_norm_with(images, mean, variance, weight, bias, eps)
     return channels_first(y) if rank(x) > 2 else y
 
 
@@ -138,8 +138,8 @@ def _native_batch_norm(
 def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     need(rank(x) > 0, "a dim of a scalar: ours has no axis there")
     if p == 2:
-        return af.l2_normalise(x, dim, eps)
-    return x / af.maximum(af.vector_norm(x, dim, True, p), eps)
+        return af.nn.l2_normalise(x, dim, eps)
+    return x / af.maximum(af.linalg.vector_norm(x, dim, True, p), eps)
 
 
 @maps("nn.functional.scaled_dot_product_attention", "scaled_dot_product_attention")
@@ -155,7 +155,7 @@ def _attention(
 ) -> Tensor:
     need(dropout_p == 0, "attention that drops: chance is another one, tested by its own laws")
     need(not enable_gqa, "enable_gqa: ours has as many heads of keys as of queries")
-    return af.scaled_dot_product_attention(q, k, v, attn_mask, is_causal, scale)
+    return af.nn.scaled_dot_product_attention(q, k, v, attn_mask, is_causal, scale)
 
 
 @composes("nn.functional.embedding_bag", "embedding_bag of searchsorted(offsets, places)")
@@ -175,7 +175,7 @@ def _embedding_bag(
     need(max_norm is None, "max_norm: ours leaves the table as it is")
     need(padding_idx is None, "padding_idx of bags: ours counts every id")
     need(not scale_grad_by_freq, "scale_grad_by_freq: ours adds gradients up")
-    flat = af.flatten(ids)
+    flat = af.arrays.flatten(ids)
     if offsets is None:
         bags, each = sizes(ids)
         segments = af.repeat(af.arange(bags, dtype="int64"), each, 0)
@@ -184,5 +184,5 @@ def _embedding_bag(
         bags = sizes(offsets)[0]
         places = af.arange(prod(sizes(ids)), dtype=offsets.dtype)
         segments = af.searchsorted(offsets, places, side="right") - 1
-    weights = None if per_sample_weights is None else af.flatten(per_sample_weights)
-    return af.embedding_bag(weight, flat, segments, bags, mode, weights)
+    weights = None if per_sample_weights is None else af.arrays.flatten(per_sample_weights)
+    return af.nn.embedding_bag(weight, flat, segments, bags, mode, weights)

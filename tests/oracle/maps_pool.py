@@ -45,8 +45,8 @@ def _max_pool(axes: int) -> None:
             numbers(dilation, axes),
             ceil_mode,
         )
-        values = back(af.max_pool(images, *how))
-        return [values, back(af.max_pool_places(images, *how))] if return_indices else values
+        values = back(af.nn.max_pool(images, *how))
+        return [values, back(af.nn.max_pool_places(images, *how))] if return_indices else values
 
     maps(f"nn.functional.max_pool{axes}d", "max_pool, max_pool_places")(build)
 
@@ -63,7 +63,7 @@ def _avg_pool(axes: int) -> None:
     ) -> Tensor:
         images, back = batched(x, axes)
         return back(
-            af.avg_pool(
+            af.nn.avg_pool(
                 images,
                 numbers(kernel_size, axes),
                 None if stride in (None, ()) else numbers(stride, axes),
@@ -87,13 +87,13 @@ def _asked(images: Tensor, size: Any, axes: int) -> tuple[int, ...]:
 def _adaptive(axes: int) -> None:
     def mean(x: Tensor, output_size: Any) -> Tensor:
         images, back = batched(x, axes)
-        return back(af.adaptive_avg_pool(images, _asked(images, output_size, axes)))
+        return back(af.nn.adaptive_avg_pool(images, _asked(images, output_size, axes)))
 
     def largest(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         images, back = batched(x, axes)
         size = _asked(images, output_size, axes)
-        values = back(af.adaptive_max_pool(images, size))
-        return [values, back(af.adaptive_max_pool_places(images, size))] if return_indices else values
+        values = back(af.nn.adaptive_max_pool(images, size))
+        return [values, back(af.nn.adaptive_max_pool_places(images, size))] if return_indices else values
 
     maps(f"nn.functional.adaptive_avg_pool{axes}d", "adaptive_avg_pool")(mean)
     maps(f"nn.functional.adaptive_max_pool{axes}d", "adaptive_max_pool, adaptive_max_pool_places")(largest)
@@ -118,7 +118,7 @@ def _max_unpool(axes: int) -> None:
             )
         )
         return back(
-            af.max_unpool(images, places, size if output_size is None else tuple(output_size)[-axes:])
+            af.nn.max_unpool(images, places, size if output_size is None else tuple(output_size)[-axes:])
         )
 
     maps(f"nn.functional.max_unpool{axes}d grad", "max_unpool")(build)
@@ -156,7 +156,7 @@ def _resize(names: str, method: str, **more: Any) -> None:
         if scale is not None and (recompute_scale_factor or corners):  # torch counts by the size then
             size, scale = [int(n * s) for n, s in zip(sizes(images)[1:-1], scale, strict=True)], None
         wanted = None if size is None else numbers(size, axes)
-        return channels_first(af.resize(images, wanted, method, scale=scale, **how))
+        return channels_first(af.image.resize(images, wanted, method, scale=scale, **how))
 
     maps(names, "resize")(build)
 
@@ -176,7 +176,7 @@ def _area(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "ar
     if size is None:
         factors = numbers(scale_factor, axes)
         size = [int(n * f) for n, f in zip(sizes(images)[1:-1], factors, strict=True)]
-    return channels_first(af.adaptive_avg_pool(images, numbers(size, axes)))
+    return channels_first(af.nn.adaptive_avg_pool(images, numbers(size, axes)))
 
 
 # ----------------------------------------------------------------------------------- windows
@@ -185,7 +185,7 @@ def _area(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "ar
 @maps("nn.functional.local_response_norm", "local_response_normalisation")
 def _local_response(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     around = (size // 2, (size - 1) // 2)
-    return channels_first(af.local_response_normalisation(channels_last(x), around, k, alpha / size, beta))
+    return channels_first(af.nn.local_response_normalisation(channels_last(x), around, k, alpha / size, beta))
 
 
 @composes("nn.functional.unfold", "extract_patches of pad")
@@ -193,7 +193,9 @@ def _unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     images = channels_last(x if rank(x) == 4 else af.expand_dims(x, 0))
     margins = [(0, 0), *_margins(padding, 2), (0, 0)]
     size, steps = numbers(kernel_size, 2), numbers(stride, 2)
-    patches = af.extract_patches(af.pad(images, margins), size, steps, dilations=numbers(dilation, 2))
+    patches = af.image.extract_patches(
+        af.arrays.pad(images, margins), size, steps, dilations=numbers(dilation, 2)
+    )
     n, rows, columns, _ = sizes(patches)
     channels = sizes(images)[-1]
     apart = af.reshape(patches, (n, rows * columns, size[0] * size[1], channels))

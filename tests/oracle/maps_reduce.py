@@ -32,7 +32,7 @@ _folds("prod", af.prod, "prod")
 _folds("all", af.all, "all")
 _folds("any", af.any, "any")
 _folds("count_nonzero", af.count_nonzero, "count_nonzero")
-_folds("logsumexp", af.logsumexp, "logsumexp")
+_folds("logsumexp", af.math.logsumexp, "logsumexp")
 
 
 @maps("max reduction_no_dim", "max")
@@ -158,7 +158,7 @@ def _vector_norm(
     x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     no_dtype(dtype)
-    return af.vector_norm(x, axes(x, dim), keepdim, ord)
+    return af.linalg.vector_norm(x, axes(x, dim), keepdim, ord)
 
 
 def _matrices_last(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
@@ -174,7 +174,7 @@ def _matrix_norm(
     x: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     no_dtype(dtype)
-    return af.matrix_norm(_matrices_last(x, dim, keepdim), ord, keepdim)
+    return af.linalg.matrix_norm(_matrices_last(x, dim, keepdim), ord, keepdim)
 
 
 @maps("linalg.norm", "vector_norm, matrix_norm")
@@ -186,10 +186,10 @@ def _matrix_norm(
 def _norm(x: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     no_dtype(dtype)
     if ord is None:
-        return af.vector_norm(x, axes(x, dim), keepdim)
+        return af.linalg.vector_norm(x, axes(x, dim), keepdim)
     if (dim is None and rank(x) == 2) or (isinstance(dim, Sequence) and len(dim) == 2):
-        return af.matrix_norm(_matrices_last(x, dim or (0, 1), keepdim), ord, keepdim)
-    return af.vector_norm(x, axes(x, dim), keepdim, ord)
+        return af.linalg.matrix_norm(_matrices_last(x, dim or (0, 1), keepdim), ord, keepdim)
+    return af.linalg.vector_norm(x, axes(x, dim), keepdim, ord)
 
 
 @maps("norm, norm fro, norm inf, norm nuc", "vector_norm, matrix_norm")
@@ -198,13 +198,13 @@ def _old_norm(
 ) -> Tensor:
     no_dtype(dtype)
     if p == "nuc":
-        return af.matrix_norm(_matrices_last(x, dim or (0, 1), keepdim), p, keepdim)
-    return af.vector_norm(x, axes(x, dim), keepdim, 2 if p in ("fro", None) else p)
+        return af.linalg.matrix_norm(_matrices_last(x, dim or (0, 1), keepdim), p, keepdim)
+    return af.linalg.vector_norm(x, axes(x, dim), keepdim, 2 if p in ("fro", None) else p)
 
 
 @composes("dist", "vector_norm(a - b)")
 def _dist(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
-    return af.vector_norm(a - b, ord=p)
+    return af.linalg.vector_norm(a - b, ord=p)
 
 
 # -------------------------------------------------------------------------------- quantiles
@@ -216,7 +216,7 @@ def _quantile(
 ) -> Tensor:
     need(interpolation == "linear", "another interpolation than linear: ours has that one")
     need(not isinstance(q, Tensor), "q as a tensor: ours takes numbers")
-    return af.quantile(x, q, one_axis(x, dim), keepdim)
+    return af.math.quantile(x, q, one_axis(x, dim), keepdim)
 
 
 @maps("median", "median", first=1, left_out=NO_PLACE)
@@ -225,7 +225,7 @@ def _median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     need(
         size % 2 == 1, "median of an even number: torch takes the lower of two, ours the middle between them"
     )
-    return af.median(x, one_axis(x, dim), keepdim)
+    return af.math.median(x, one_axis(x, dim), keepdim)
 
 
 # ---------------------------------------------------------------------------- running totals
@@ -245,12 +245,12 @@ def _cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 @maps("cummax", "cumulative_max", first=1, left_out=NO_PLACE)
 def _cummax(x: Tensor, dim: int) -> Tensor:
-    return af.cumulative_max(x, one_axis(x, dim))
+    return af.math.cumulative_max(x, one_axis(x, dim))
 
 
 @maps("cummin", "cumulative_min", first=1, left_out=NO_PLACE)
 def _cummin(x: Tensor, dim: int) -> Tensor:
-    return af.cumulative_min(x, one_axis(x, dim))
+    return af.math.cumulative_min(x, one_axis(x, dim))
 
 
 @maps("diff", "diff")
@@ -260,7 +260,7 @@ def _diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
 
 @maps("trapezoid, trapz", "trapezoid")
 def _trapezoid(y: Tensor, x: Tensor | None = None, *, dim: int = -1, dx: float = 1.0) -> Tensor:
-    return af.trapezoid(y, x, dx, dim)
+    return af.math.trapezoid(y, x, dx, dim)
 
 
 # ------------------------------------------------------------------------------------- order
@@ -284,13 +284,13 @@ def _msort(x: Tensor) -> Tensor:
 
 @maps("topk", "topk")
 def _topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sequence[Tensor]:
-    return af.topk(x, k, one_axis(x, dim) or 0, largest=largest)
+    return af.arrays.topk(x, k, one_axis(x, dim) or 0, largest=largest)
 
 
 @composes("kthvalue", "the last of topk of the smallest")
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> list[Tensor]:
     axis = one_axis(x, dim) or 0
-    found = [af.gather(t, [k - 1], axis) for t in af.topk(x, k, axis, largest=False)]
+    found = [af.gather(t, [k - 1], axis) for t in af.arrays.topk(x, k, axis, largest=False)]
     return found if keepdim else [af.squeeze(t, axis) for t in found]
 
 
@@ -332,7 +332,7 @@ def _unique(
 def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     whole = weights is not None and weights.dtype.kind in "iu"
     need(not whole, "whole weights of bincount: torch adds them in float64, ours asks for a cast")
-    return af.bincount(x, weights, minlength)
+    return af.math.bincount(x, weights, minlength)
 
 
 @maps("histogram", "histogram")
@@ -341,11 +341,11 @@ def _histogram(
 ) -> Sequence[Tensor]:
     need(isinstance(bins, int), "bins as a tensor of edges: ours takes their number")
     need(weight is None and not density, "weights and densities of histogram: ours counts")
-    counts, edges = af.histogram(x, bins, None if range is None else tuple(range))
+    counts, edges = af.math.histogram(x, bins, None if range is None else tuple(range))
     return [af.cast(counts, x.dtype), edges]
 
 
 @maps("histc", "histogram")
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    counts, _ = af.histogram(x, bins, None if min == max == 0 else (float(min), float(max)))
+    counts, _ = af.math.histogram(x, bins, None if min == max == 0 else (float(min), float(max)))
     return af.cast(counts, x.dtype)

@@ -22,17 +22,17 @@ def _reshape(x: Tensor, *shape: Any) -> Tensor:
 
 @maps("reshape_as, view_as", "reshape_like")
 def _reshape_as(x: Tensor, like: Tensor) -> Tensor:
-    return af.reshape_like(x, like)
+    return af.arrays.reshape_like(x, like)
 
 
 @maps("flatten", "flatten")
 def _flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    return af.flatten(x, start_dim, end_dim)
+    return af.arrays.flatten(x, start_dim, end_dim)
 
 
 @maps("ravel", "flatten")
 def _ravel(x: Tensor) -> Tensor:
-    return af.flatten(x)
+    return af.arrays.flatten(x)
 
 
 @maps("unflatten", "reshape")
@@ -64,7 +64,7 @@ def _permute(x: Tensor, *dims: Any) -> Tensor:
 @maps("transpose, transpose_copy", "swapaxes")
 def _transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
     need(rank(x) > 0, "a dim of a scalar: ours has no axis there")
-    return af.swapaxes(x, dim0, dim1)
+    return af.arrays.swapaxes(x, dim0, dim1)
 
 
 @maps("T, t, t_copy", "transpose")
@@ -96,7 +96,7 @@ def _expand(x: Tensor, *shape: Any) -> Tensor:
 
 @maps("expand_as", "broadcast_like")
 def _expand_as(x: Tensor, like: Tensor) -> Tensor:
-    return af.broadcast_like(x, like)
+    return af.arrays.broadcast_like(x, like)
 
 
 @maps("broadcast_tensors", "broadcast_arrays")
@@ -106,7 +106,7 @@ def _broadcast_tensors(*xs: Tensor) -> Sequence[Tensor]:
 
 @maps("sum_to_size", "sum_to")
 def _sum_to_size(x: Tensor, *shape: Any) -> Tensor:
-    return af.sum_to(x, af.zeros(ints(shape), x.dtype))
+    return af.arrays.sum_to(x, af.zeros(ints(shape), x.dtype))
 
 
 @maps("flip", "flip")
@@ -133,13 +133,13 @@ def _roll(x: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
 def _rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     first, second = dims
     if k % 4 == 0:
-        return af.identity(x)
+        return af.arrays.identity(x)
     if k % 4 == 2:
         return af.flip(x, (first, second))
     return (
-        af.swapaxes(af.flip(x, second), first, second)
+        af.arrays.swapaxes(af.flip(x, second), first, second)
         if k % 4 == 1
-        else af.flip(af.swapaxes(x, first, second), second)
+        else af.flip(af.arrays.swapaxes(x, first, second), second)
     )
 
 
@@ -206,7 +206,7 @@ def _at_least(name: str, least: int) -> None:
         )
         if rank(x) == 2 and least == 3:
             return af.expand_dims(x, 2)
-        return af.identity(x) if shape is None else af.reshape(x, shape)
+        return af.arrays.identity(x) if shape is None else af.reshape(x, shape)
 
     def build(*xs: Any) -> list[Tensor]:
         return [one(x) for x in (xs[0] if isinstance(xs[0], Sequence) else xs)]
@@ -228,7 +228,7 @@ def _meshgrid(*xs: Any, indexing: str = "ij") -> Sequence[Tensor]:
 @composes("cartesian_prod", "stack(meshgrid)")
 def _cartesian_prod(*xs: Tensor) -> Tensor:
     if len(xs) == 1:
-        return af.identity(xs[0])
+        return af.arrays.identity(xs[0])
     return af.reshape(af.stack(af.meshgrid(*xs, indexing="ij"), -1), (-1, len(xs)))
 
 
@@ -244,7 +244,7 @@ def _unbind(x: Tensor, dim: int = 0) -> Sequence[Tensor]:
 def _chunk(x: Tensor, chunks: int, dim: int = 0) -> Sequence[Tensor]:
     size = sizes(x)[dim]
     step = max(1, math.ceil(size / chunks))
-    return af.split(x, [min(step, size - at) for at in range(0, size, step)] or [0], dim)
+    return af.arrays.split(x, [min(step, size - at) for at in range(0, size, step)] or [0], dim)
 
 
 @maps("split, split list_args, unsafe_split, split_with_sizes, split_with_sizes_copy", "split")
@@ -252,7 +252,7 @@ def _split(x: Tensor, parts: Any, dim: int = 0) -> Sequence[Tensor]:
     size = sizes(x)[dim]
     if isinstance(parts, int):
         parts = [min(parts, size - at) for at in range(0, size, parts)]
-    return af.split(x, parts, dim)
+    return af.arrays.split(x, parts, dim)
 
 
 def _parts(size: int, sections: Any) -> list[int]:
@@ -273,7 +273,7 @@ def _split_at(x: Tensor, sections: Any, dim: int) -> Sequence[Tensor]:
     size = sizes(x)[dim]
     parts = _parts(size, sections)
     need(sum(parts) == size, "sections that overlap: ours cuts")
-    return af.split(x, parts, dim)
+    return af.arrays.split(x, parts, dim)
 
 
 @maps("hsplit", "split")
@@ -307,22 +307,22 @@ def _triu(x: Tensor, diagonal: int = 0) -> Tensor:
 @maps("diagonal, diagonal_copy, linalg.diagonal", "diagonal")
 def _diagonal(x: Tensor, offset: int = 0, dim1: int | None = None, dim2: int | None = None) -> Tensor:
     first, second = (0, 1) if dim1 is None or dim2 is None else (dim1, dim2)
-    return af.diagonal(af.moveaxis(x, (first, second), (-2, -1)), offset)
+    return af.linalg.diagonal(af.moveaxis(x, (first, second), (-2, -1)), offset)
 
 
 @maps("diag_embed", "diag_embed")
 def _diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    return af.moveaxis(af.diag_embed(x, offset), (-2, -1), (dim1, dim2))
+    return af.moveaxis(af.linalg.diag_embed(x, offset), (-2, -1), (dim1, dim2))
 
 
 @maps("diag", "diag_embed, diagonal")
 def _diag(x: Tensor, diagonal: int = 0) -> Tensor:
-    return af.diag_embed(x, diagonal) if rank(x) == 1 else af.diagonal(x, diagonal)
+    return af.linalg.diag_embed(x, diagonal) if rank(x) == 1 else af.linalg.diagonal(x, diagonal)
 
 
 @maps("diagflat", "diag_embed")
 def _diagflat(x: Tensor, offset: int = 0) -> Tensor:
-    return af.diag_embed(af.flatten(x), offset)
+    return af.linalg.diag_embed(af.arrays.flatten(x), offset)
 
 
 # ----------------------------------------------------------------------------------- margins
@@ -342,7 +342,9 @@ def _pad(x: Tensor, pad: Sequence[int], mode: Any = "constant", value: float | N
         pairs[rank(x) - 1 - i] = (pad[2 * i], pad[2 * i + 1])
     cut = min(map(min, pairs), default=0) < 0
     need(mode != "circular" or not cut, "a negative margin that wraps: torch cuts before it wraps")
-    made = af.pad(x, [(max(0, a), max(0, b)) for a, b in pairs], _MODES[mode], value or 0)
+    made = af.arrays.pad(x, [(max(0, a), max(0, b)) for a, b in pairs], _MODES[mode], value or 0)
     if not cut:
         return made
-    return af.slice(made, tuple(slice(max(0, -a), min(0, b) or None) for a, b in pairs))  # torch cuts off
+    return af.arrays.slice(
+        made, tuple(slice(max(0, -a), min(0, b) or None) for a, b in pairs)
+    )  # torch cuts off

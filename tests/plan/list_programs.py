@@ -62,7 +62,7 @@ def build(drawn: Arrayed, places: Sequence[str] = ("",), **options: Any) -> tupl
         return af.device(places[k % len(places)] or None)
 
     with af.Graph() as graph:
-        x = af.identity(af.constant(np.array([0.7, -1.3])), name="x")
+        x = af.arrays.identity(af.constant(np.array([0.7, -1.3])), name="x")
         w = af.Variable(np.array([1.1, 0.6]), name="w").as_tensor()
         size = None if drawn.grows else 2 * drawn.turns + 1
         with at(drawn.made):
@@ -95,7 +95,7 @@ def build(drawn: Arrayed, places: Sequence[str] = ("",), **options: Any) -> tupl
             rows = array.stack()
             y = af.sum(rows * rows) + af.sum(h)
         with at(drawn.back):
-            gradients = [af.identity(g) for g in af.gradients(y, [w, x]) if g is not None]
+            gradients = [af.arrays.identity(g) for g in af.gradients(y, [w, x]) if g is not None]
     return graph, [rows, y, *gradients]
 
 

@@ -9,7 +9,7 @@ from actorflow.plan.lower import lower
 
 def test_enqueues_fill_their_queues_and_nothing_else_does() -> None:
     with af.Graph() as graph:
-        a, b, c = (af.FIFOQueue(2, "int64", (), name=name) for name in "abc")
+        a, b, c = (af.state.FIFOQueue(2, "int64", (), name=name) for name in "abc")
         put = a.enqueue(c.dequeue())
         b.enqueue_many([1, 2])
         c.size(), c.close()

@@ -56,7 +56,7 @@ def refusal(wanted: Spec, value: Any) -> FeedError:
             BYTES,
             np.array([1.0]),
             "(None,) bytes, got (1,) float64",
-            "feed bytes, or declare the placeholder with that spec; af.as_bytes makes bytes of a tensor of numbers",
+            "feed bytes, or declare the placeholder with that spec; af.strings.as_bytes makes bytes of a tensor of numbers",
         ),
         (
             FLOATS,

@@ -35,7 +35,7 @@ def test_feeds_come_first_fetches_last_and_constants_are_bound() -> None:
 def test_one_output_of_a_node_may_be_fed_while_another_is_computed() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (4,), name="x")
-        kept = af.dropout(x, 0.5, training=True)
+        kept = af.nn.dropout(x, 0.5, training=True)
         mask = af.Tensor(graph, kept.port._replace(index=1))
 
     found = program(graph, [kept, mask], [x, mask])

@@ -51,10 +51,10 @@ def test_an_ask_of_which_nobody_needs_anything_happens_once_a_turn_and_never_in_
 
         def odd(i: Any) -> Any:
             af.py_actor(note, i, None)
-            return af.identity(i)
+            return af.arrays.identity(i)
 
         def body(i: Any) -> Any:
-            af.cond(af.equal(i % 2, 1), lambda: odd(i), lambda: af.identity(i))
+            af.cond(af.equal(i % 2, 1), lambda: odd(i), lambda: af.arrays.identity(i))
             return i + 1
 
         out = af.while_loop(lambda i: i < TURNS, body, 0)

@@ -35,7 +35,7 @@ def build(x: Any, v: Any, recipe: Recipe) -> Any:
         if op == "constant":
             made.append(one * float(b))
         elif op == "draw":
-            made.append(one + af.random_uniform((), seed=b))
+            made.append(one + af.random.uniform((), seed=b))
         elif op == "read":
             made.append(one + v.read())
         elif op == "assign":

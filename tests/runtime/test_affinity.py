@@ -63,7 +63,7 @@ with af.Graph() as GRAPH:
     P = af.placeholder("float32", (), name="p")
     W = af.Variable(1.0, name="w")
     DOUBLE = P * W
-    QUEUE = af.FIFOQueue(4, "float32", (), name="queue")
+    QUEUE = af.state.FIFOQueue(4, "float32", (), name="queue")
     ENQUEUE = QUEUE.enqueue(P)
 
 
@@ -518,7 +518,7 @@ def test_nothing_runs_in_a_loop_that_opened_no_session_of_its_system() -> None:
             session = Session(GRAPH, system=system)
 
             assert type(in_a_thread(session.__aenter__, asyncio.run)) is WrongLoop
-            assert type(in_a_thread(lambda: af.reset(system), asyncio.run)) is WrongLoop
+            assert type(in_a_thread(lambda: af.state.reset(system), asyncio.run)) is WrongLoop
             assert type(in_a_thread(lambda: RemoteHub(system, "here"), None)) is WrongLoop
 
             async with session:

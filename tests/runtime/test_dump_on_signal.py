@@ -27,7 +27,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def waiting() -> tuple[af.Graph, Any]:
     with af.Graph() as graph:
-        element = af.FIFOQueue(1, ["float32"], [()], name="images").dequeue()
+        element = af.state.FIFOQueue(1, ["float32"], [()], name="images").dequeue()
     return graph, element
 
 
@@ -180,7 +180,7 @@ from actorflow.runtime import dump_on_signal
 
 dump_on_signal.LONG_S = 0.001
 with af.Graph() as graph:
-    element = af.FIFOQueue(1, ["float32"], [()], name="images").dequeue()
+    element = af.state.FIFOQueue(1, ["float32"], [()], name="images").dequeue()
 
 async def main():
     async with af.Session(graph, starvation_s=None) as session:

@@ -67,7 +67,7 @@ def test_errors_of_a_step_come_through() -> None:
 
 def test_a_deadline_ends_a_step() -> None:
     with af.Graph() as built:
-        queue = af.FIFOQueue(1, ["float32"], [()])
+        queue = af.state.FIFOQueue(1, ["float32"], [()])
         element = queue.dequeue()
 
     with af.Session(built) as session, pytest.raises(DeadlinePassed):
@@ -135,7 +135,7 @@ STUCK = """
 import actorflow as af
 
 with af.Graph() as graph:
-    element = af.FIFOQueue(1, ["float32"], [()]).dequeue()
+    element = af.state.FIFOQueue(1, ["float32"], [()]).dequeue()
 try:
     with af.Session(graph, starvation_s=None) as session:
         print("ready", flush=True)

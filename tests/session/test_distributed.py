@@ -50,7 +50,7 @@ def test_a_step_runs_where_the_scopes_say() -> None:
 def test_random_numbers_are_those_of_a_session_in_one_process() -> None:
     with af.Graph(seed=7) as graph:
         with af.device(SCOPES[1]):
-            noise = af.random_normal((3,))
+            noise = af.random.normal((3,))
             v = af.Variable(af.init.he((2, 2)), name="v")
         both = [noise + 1.0, v.read()]
 
@@ -58,7 +58,7 @@ def test_random_numbers_are_those_of_a_session_in_one_process() -> None:
         return [await cluster.session.run(both) for _ in range(2)]
 
     with af.Graph(seed=7) as same:
-        noise = af.random_normal((3,))
+        noise = af.random.normal((3,))
         v = af.Variable(af.init.he((2, 2)), name="v")
         there = [noise + 1.0, v.read()]
 
@@ -76,7 +76,7 @@ def test_runs_that_begin_together_begin_in_their_order() -> None:
     """Also those whose plan is not prepared, and the variables of which have no value yet."""
     with af.Graph(seed=7) as graph:
         with af.device(SCOPES[1]):
-            draw = af.random_uniform((), dtype="float64")
+            draw = af.random.uniform((), dtype="float64")
             count = af.Variable(np.int64(0), name="count", trainable=False)
             far = [draw, count.assign_add(np.int64(1))]
         both = [far, [draw + 0.0]]
@@ -182,7 +182,7 @@ def test_steps_beyond_the_limit_wait_for_their_turn() -> None:
 def test_a_deadline_names_the_process_and_the_node_that_a_step_waits_for() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            q = af.FIFOQueue(1, "float32", (), name="q")
+            q = af.state.FIFOQueue(1, "float32", (), name="q")
         with af.device(SCOPES[2]):
             y = af.exp(q.dequeue())
 
@@ -201,7 +201,7 @@ def test_a_deadline_names_the_process_and_the_node_that_a_step_waits_for() -> No
 
 def test_a_step_that_is_not_admitted_in_time_says_so() -> None:
     with af.Graph() as graph, af.device(SCOPES[1]):
-        take = af.FIFOQueue(1, "float32", (), name="q").dequeue()
+        take = af.state.FIFOQueue(1, "float32", (), name="q").dequeue()
 
     async def body(cluster: Cluster) -> Any:
         first = asyncio.create_task(cluster.session.run(take))
@@ -288,7 +288,7 @@ def failing() -> tuple[af.Graph, Any, Any, Any]:
         x = af.placeholder("float32", (), name="x")
         with af.device(SCOPES[1]):
             n = af.Variable(np.float32(0), name="n")
-            checked = af.check_numerics(af.log(x), "log of x", name="checked")
+            checked = af.math.check_numerics(af.log(x), "log of x", name="checked")
         with af.device(SCOPES[2]):
             z = af.exp(checked)
         with af.control_dependencies([z]):
@@ -318,7 +318,7 @@ def test_a_failure_ends_the_step_everywhere_and_is_raised_once_with_its_place() 
 def test_a_cancelled_step_ends_everywhere() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            q = af.FIFOQueue(2, "float32", (), name="q")
+            q = af.state.FIFOQueue(2, "float32", (), name="q")
             size = q.size()
         with af.device(SCOPES[2]):
             y = af.exp(q.dequeue())
@@ -340,9 +340,9 @@ def test_a_cancelled_step_ends_everywhere() -> None:
 def test_a_lost_process_ends_the_steps_that_need_it_and_no_other() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            near = af.FIFOQueue(2, "float32", (), name="near")
+            near = af.state.FIFOQueue(2, "float32", (), name="near")
         with af.device(SCOPES[2]):
-            far = af.FIFOQueue(2, "float32", (), name="far")
+            far = af.state.FIFOQueue(2, "float32", (), name="far")
         takes = near.dequeue(), far.dequeue()
         put = near.enqueue(np.float32(7))
 
@@ -389,7 +389,7 @@ def test_a_process_that_comes_back_begins_anew_and_its_variables_with_it() -> No
 
 def test_a_process_of_another_life_than_the_session_means_is_refused() -> None:
     with af.Graph() as graph, af.device(SCOPES[1]):
-        y = af.random_normal(())
+        y = af.random.normal(())
 
     async def body(cluster: Cluster) -> Any:
         cluster.start("p1", 2)
@@ -401,7 +401,7 @@ def test_a_process_of_another_life_than_the_session_means_is_refused() -> None:
 
 def test_closing_ends_what_runs_and_leaves_nothing() -> None:
     with af.Graph() as graph, af.device(SCOPES[1]):
-        take = af.FIFOQueue(2, "float32", (), name="q").dequeue()
+        take = af.state.FIFOQueue(2, "float32", (), name="q").dequeue()
 
     async def body(cluster: Cluster) -> Any:
         task = asyncio.create_task(cluster.session.run(take))
@@ -458,7 +458,7 @@ def test_an_optimizer_of_variables_of_two_processes_is_refused() -> None:
 
 def test_a_scope_that_no_process_fits_is_refused() -> None:
     with af.Graph() as graph, af.device("/job:ps"):
-        y = af.random_normal(())
+        y = af.random.normal(())
 
     async def body(cluster: Cluster) -> Any:
         with pytest.raises(errors.PlacementError, match="unknown device '/job:ps'"):
@@ -470,7 +470,7 @@ def test_a_scope_that_no_process_fits_is_refused() -> None:
 def test_a_process_that_built_another_graph_is_refused() -> None:
     def made(k: float) -> tuple[af.Graph, Any]:
         with af.Graph() as graph, af.device(SCOPES[1]):
-            return graph, af.random_normal((), name="y") * k
+            return graph, af.random.normal((), name="y") * k
 
     graph, y = made(2.0)
     other, _ = made(3.0)

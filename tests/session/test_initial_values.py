@@ -32,7 +32,7 @@ class Begun:
 
     def __init__(self) -> None:
         with af.Graph() as self.graph:
-            queue = af.FIFOQueue(8, "int64", (), name="queue")
+            queue = af.state.FIFOQueue(8, "int64", (), name="queue")
             self.xs = af.placeholder("int64", (None,), name="xs")
             self.put = queue.enqueue_many(self.xs)
             self.v = af.Variable(queue.dequeue(), name="v", trainable=False)
@@ -86,7 +86,7 @@ def test_a_first_value_that_is_cancelled_in_any_order_loses_no_element(
 
 def test_a_first_value_that_the_variable_refuses_goes_back() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "int64", None, name="queue")
+        queue = af.state.FIFOQueue(4, "int64", None, name="queue")
         x = af.placeholder("int64", None, name="x")
         put, take, size = queue.enqueue(x), queue.dequeue(), queue.size()
         v = af.Variable(queue.dequeue(), shape=(2,), name="v")
@@ -108,7 +108,7 @@ def test_a_first_value_that_came_too_late_goes_back() -> None:
         v = af.Variable(dtype="int64", shape=(), shared_name="v", trainable=False)
         assigned = v.assign(np.int64(7))
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "int64", (), name="queue")
+        queue = af.state.FIFOQueue(4, "int64", (), name="queue")
         put, take = queue.enqueue(np.int64(1)), queue.dequeue()
         mine = af.Variable(queue.dequeue(), shared_name="v", trainable=False)
 
@@ -158,10 +158,10 @@ class Counted:
 
     def __init__(self) -> None:
         with af.Graph(seed=5) as self.graph:
-            self.draw = af.random_uniform((), dtype="float64", name="draw")
+            self.draw = af.random.uniform((), dtype="float64", name="draw")
             base = af.Variable(np.int64(10), name="base", trainable=False)
             count = af.Variable(base.read() - 10, name="count", trainable=False)
-            queue = af.FIFOQueue(1, "float64", (), name="queue")
+            queue = af.state.FIFOQueue(1, "float64", (), name="queue")
             late = af.Variable(queue.dequeue(), name="late", trainable=False)
             self.put = queue.enqueue(np.float64(0))
             self.drawn_late = self.draw + late.read()

@@ -147,7 +147,7 @@ def test_a_graph_may_grow_while_its_session_is_open(doubling: Any) -> None:
 def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None:
     def draws() -> list[float]:
         with af.Graph(seed=7) as graph:
-            u = af.random_uniform(())
+            u = af.random.uniform(())
 
         async def body(session: af.Session) -> Any:
             return [float(await session.run(u)) for _ in range(3)]
@@ -260,10 +260,10 @@ class Parts:
 @pytest.mark.parametrize(
     ("make", "kind"),
     [
-        (lambda: af.FIFOQueue(3, "float32", ()), "FIFOQueue"),
-        (lambda: af.Barrier("float32", ()), "Barrier"),
-        (lambda: af.Stack("float32", ()), "Stack"),
-        (af.Counter, "Counter"),
+        (lambda: af.state.FIFOQueue(3, "float32", ()), "FIFOQueue"),
+        (lambda: af.state.Barrier("float32", ()), "Barrier"),
+        (lambda: af.state.Stack("float32", ()), "Stack"),
+        (af.state.Counter, "Counter"),
         (Parts, "Parts"),
     ],
 )
@@ -328,7 +328,7 @@ def test_an_unknown_device_lists_those_that_exist(
 def test_nan_under_check_numerics_says_how_many() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (4,), name="x")
-        y = af.check_numerics(af.log(x), "after the log")
+        y = af.math.check_numerics(af.log(x), "after the log")
     line = y.node.defined_at.split(":")[1]
 
     with pytest.raises(errors.NumericError) as caught:
@@ -368,7 +368,7 @@ def test_a_kernel_that_raises_aborts_its_step_with_its_place(threads: int) -> No
 
 def test_a_step_that_misses_its_deadline_says_what_it_waits_for() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "float32", (), name="q")
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
         item = queue.dequeue()
 
     async def body(session: af.Session) -> Any:
@@ -396,7 +396,7 @@ def test_a_closed_session_refuses_to_run(doubling: Any) -> None:
 
 def test_closing_a_session_aborts_the_steps_that_run() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "float32", (), name="q")
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
         item = queue.dequeue()
 
     async def main() -> BaseException | None:
@@ -415,7 +415,7 @@ def test_closing_a_session_aborts_the_steps_that_run() -> None:
 
 def test_a_dump_says_what_every_step_waits_for() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "float32", (), name="q")
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
         item = queue.dequeue() + 1.0
 
     async def body(session: af.Session) -> Any:
@@ -441,7 +441,7 @@ def test_a_dump_says_what_every_step_waits_for() -> None:
 
 def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "float32", (), name="q")
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
         item = queue.dequeue()
         one = af.constant(1.0) + 1.0
 
@@ -459,7 +459,7 @@ def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
 
 def test_who_initialises_a_variable_may_be_cancelled_and_another_step_goes_on() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "float32", (), name="q")
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
         x = af.placeholder("float32", (), name="x")
         put = queue.enqueue(x)
         w = af.Variable(queue.dequeue(), name="w")
@@ -626,7 +626,7 @@ def test_a_cancelled_close_closes_everything_before_it_is_cancelled() -> None:
 
 def test_an_initialiser_that_waits_does_not_take_the_only_place() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "float32", (), name="q")
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
         x = af.placeholder("float32", (), name="x")
         put = queue.enqueue(x)
         y = af.Variable(queue.dequeue(), name="w") + 1.0
@@ -675,7 +675,7 @@ def test_the_cache_of_plans_is_bounded_and_old_plans_are_made_again() -> None:
 
 def test_initialising_and_running_share_one_deadline() -> None:
     with af.Graph() as graph:
-        first, then = (af.FIFOQueue(2, "float32", (), name=n) for n in ("first", "then"))
+        first, then = (af.state.FIFOQueue(2, "float32", (), name=n) for n in ("first", "then"))
         x = af.placeholder("float32", (), name="x")
         put, put_then = first.enqueue(x), then.enqueue(x)
         y = af.Variable(first.dequeue(), name="w") + then.dequeue()
@@ -700,7 +700,7 @@ def test_initialising_and_running_share_one_deadline() -> None:
 
 def test_cancelling_a_step_frees_its_place_in_a_queue() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "float32", (), name="q")
+        queue = af.state.FIFOQueue(4, "float32", (), name="q")
         x = af.placeholder("float32", (), name="x")
         put, three, one = queue.enqueue(x), queue.dequeue_many(3), queue.dequeue()
 
@@ -723,7 +723,7 @@ def test_cancelling_a_step_frees_its_place_in_a_queue() -> None:
 
 def test_a_cancelled_wait_for_admission_lets_the_next_step_in() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "float32", (), name="q")
+        queue = af.state.FIFOQueue(4, "float32", (), name="q")
         x = af.placeholder("float32", (), name="x")
         put, one = queue.enqueue(x), queue.dequeue()
 
@@ -765,7 +765,9 @@ def test_infinities_and_nan_are_computed_in_silence_wherever_a_step_computes(siz
     assert np.isnan(value).all()
 
 
-@pytest.mark.parametrize("part", [af.identity, lambda x: x[1:], af.flip], ids=["identity", "slice", "flip"])
+@pytest.mark.parametrize(
+    "part", [af.arrays.identity, lambda x: x[1:], af.flip], ids=["identity", "slice", "flip"]
+)
 def test_views_of_a_fed_array_cannot_be_written(part: Any) -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (3,), name="x")

@@ -61,7 +61,7 @@ def whole(steps: int = 4) -> Callable[[], Any]:
     """Returns a program of all that the runtime has: it trains from a queue, and a user actor keeps score."""
     with af.Graph(seed=11) as graph:
         x = af.placeholder("float32", (64, 48), name="x")
-        queue = af.FIFOQueue(2, ["float32"], [(64, 48)], name="batches")
+        queue = af.state.FIFOQueue(2, ["float32"], [(64, 48)], name="batches")
         put, batch = queue.enqueue(x), queue.dequeue()
         close = queue.close()
         w = af.Variable(af.init.he((48, 48)), name="w")  # the product runs on a worker
@@ -188,7 +188,7 @@ def test_a_late_kernel_takes_ticks_of_virtual_time() -> None:
 
 def test_an_hour_of_waiting_takes_no_time() -> None:
     with af.Graph() as graph:
-        take = af.FIFOQueue(1, ["float32"], [()], name="q").dequeue()
+        take = af.state.FIFOQueue(1, ["float32"], [()], name="q").dequeue()
 
     async def main() -> None:
         async with af.Session(graph, starvation_s=None) as session:

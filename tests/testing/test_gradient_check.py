@@ -20,12 +20,12 @@ def refused(*args: Any, **options: Any) -> GradientMismatch:
     return caught.value
 
 
-@af.custom_gradient
+@af.autodiff.custom_gradient
 def cube(x: Any) -> Any:
     return x * x * x, lambda grad: 3 * x * x * grad
 
 
-@af.custom_gradient
+@af.autodiff.custom_gradient
 def wrong_cube(x: Any) -> Any:
     return x * x * x, lambda grad: 3 * x * grad
 
@@ -71,7 +71,7 @@ def test_wrong_custom_gradient_is_caught_with_its_node_element_and_both_values()
 
 
 def test_gradient_whose_own_gradient_is_wrong_is_caught_at_order_2_alone() -> None:
-    @af.custom_gradient
+    @af.autodiff.custom_gradient
     def square(x: Any) -> Any:
         return x * x, lambda grad: 2 * af.stop_gradient(x) * grad
 
@@ -86,7 +86,7 @@ def test_gradient_whose_own_gradient_is_wrong_is_caught_at_order_2_alone() -> No
 
 
 def test_gradient_of_an_argument_that_is_left_out_is_seen() -> None:
-    @af.custom_gradient
+    @af.autodiff.custom_gradient
     def product(a: Any, b: Any) -> Any:
         return a * b, lambda grad: (grad * b, None)
 
@@ -115,7 +115,7 @@ def test_stopped_gradient_is_no_fault_of_one_op() -> None:
 def test_kink_is_named() -> None:
     with af.Graph():
         x = af.placeholder("float64", (2,), name="x")
-        y = af.relu(x)
+        y = af.nn.relu(x)
 
     error = refused(y, x, {x: np.array([1.0, 0.0])})
 
@@ -146,7 +146,7 @@ def test_gathered_rows_are_checked_as_the_whole_table() -> None:
 def test_variables_have_the_values_of_the_session_that_is_given() -> None:
     with af.Graph() as graph:
         w = af.Variable(np.array([0.0]), name="w")
-        y = af.relu(w)
+        y = af.nn.relu(w)
         put = w.assign(np.array([2.0]))
 
     async def main() -> GradientReport:
@@ -181,7 +181,7 @@ def test_float32_is_compared_to_fewer_digits() -> None:
 def test_chance_is_refused() -> None:
     with af.Graph():
         x = af.placeholder("float64", (40,), name="x")
-        y = x * af.random_normal((40,), dtype="float64")
+        y = x * af.random.normal((40,), dtype="float64")
 
     error = refused(y, x, {x: np.ones(40)})
 

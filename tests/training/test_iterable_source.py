@@ -22,11 +22,11 @@ def run(graph: af.Graph, body: Any) -> Any:
 
 def test_a_priority_queue_gives_what_came_in_by_its_priority() -> None:
     with af.Graph() as graph:
-        queue = af.PriorityQueue(8, ["int64", "float32"], [(), ()])
+        queue = af.state.PriorityQueue(8, ["int64", "float32"], [(), ()])
         take = queue.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, [(3, 1.0), (1, 2.0), (2, 3.0)], batch=3)
             await feeder.join()
             return [[float(v) for v in await session.run(take)] for _ in range(3)]
@@ -36,11 +36,11 @@ def test_a_priority_queue_gives_what_came_in_by_its_priority() -> None:
 
 def test_elements_of_different_sizes_are_padded_by_their_queue() -> None:
     with af.Graph() as graph:
-        queue = af.PaddingFIFOQueue(8, ["float32"], [(None,)])
+        queue = af.state.PaddingFIFOQueue(8, ["float32"], [(None,)])
         take = queue.dequeue_many(2)
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, [[1], np.ones(3, "float32")], batch=2)
             return (await session.run(take)).tolist()
 
@@ -49,11 +49,11 @@ def test_elements_of_different_sizes_are_padded_by_their_queue() -> None:
 
 def test_a_shuffled_queue_gives_all_once_it_has_been_fed() -> None:
     with af.Graph() as graph:
-        queue = af.RandomShuffleQueue(8, 4, "int64", ())
+        queue = af.state.RandomShuffleQueue(8, 4, "int64", ())
         take = queue.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, np.arange(20), batch=3)
             return await drained(session, take)
 
@@ -70,12 +70,12 @@ def test_a_shuffled_queue_gives_all_once_it_has_been_fed() -> None:
 )
 def test_an_element_that_the_queue_refuses_is_named(batch: int, which: str) -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(8, "bytes", (), name="texts", max_bytes=10)
+        queue = af.state.FIFOQueue(8, "bytes", (), name="texts", max_bytes=10)
         take = queue.dequeue()
     seen = []
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, [b"short", b"far too long", b"last"], batch=batch)
             seen.append(await drained(session, take))
 
@@ -92,7 +92,7 @@ def test_an_element_that_the_queue_refuses_is_named(batch: int, which: str) -> N
 
 def test_a_pipeline_feeds_a_queue_and_its_error_names_the_element() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, ["float32", "int64"], [(2,), ()], names=["x", "y"])
+        queue = af.state.FIFOQueue(4, ["float32", "int64"], [(2,), ()], names=["x", "y"])
         take = queue.dequeue()["y"]
 
     def refusing(element: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_pipeline_feeds_a_queue_and_its_error_names_the_element() -> None:
     seen = []
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, pipeline, batch=2)
             seen.append(await drained(session, take))
 

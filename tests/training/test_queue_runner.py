@@ -35,8 +35,8 @@ class Line:
 
     def __init__(self, capacity: int = 2) -> None:
         with af.Graph() as self.graph:
-            self.raw = af.FIFOQueue(capacity, "int64", (), name="raw")
-            self.doubled = af.FIFOQueue(capacity, "int64", (), name="doubled")
+            self.raw = af.state.FIFOQueue(capacity, "int64", (), name="raw")
+            self.doubled = af.state.FIFOQueue(capacity, "int64", (), name="doubled")
             taken = self.raw.dequeue()
             self.double = self.doubled.enqueue(taken * 2)
             self.look_up = self.doubled.enqueue(af.gather(np.full(4, 7, "int64"), taken))
@@ -77,7 +77,7 @@ def test_a_source_gives_its_elements_in_order_and_then_closes_the_queue(
     line = Line()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             inflow = feeder.feed(line.raw, elements(), batch=batch)
             assert not inflow.ended
             got, error = await drained(session, line.take_raw)
@@ -89,12 +89,12 @@ def test_a_source_gives_its_elements_in_order_and_then_closes_the_queue(
 @pytest.mark.parametrize("batch", [1, 2])
 def test_elements_have_components_by_position_or_by_name(run: Any, batch: int) -> None:
     with af.Graph() as graph:
-        pairs = af.FIFOQueue(9, ["int64", "bytes"], [(), (None,)], name="pairs")
-        named = af.FIFOQueue(9, ["int64", "float32"], [(), (2,)], ["n", "v"], name="named")
+        pairs = af.state.FIFOQueue(9, ["int64", "bytes"], [(), (None,)], name="pairs")
+        named = af.state.FIFOQueue(9, ["int64", "float32"], [(), (2,)], ["n", "v"], name="named")
         take, take_named = pairs.dequeue(), named.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(pairs, [(1, [b"a"]), [2, []]], batch=batch)
             feeder.feed(named, [{"n": 3, "v": [1, 2]}, {"v": np.zeros(2, "float32"), "n": 4}], batch=batch)
             return [await session.run(t) for t in (take, take, take_named, take_named)]
@@ -115,7 +115,7 @@ def test_a_source_is_never_further_ahead_than_the_queue_is_large(run: Any) -> No
             yield made
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             inflow = feeder.feed(line.raw, counting())
             await asyncio.sleep(0.05)
             ahead = made, inflow.elements
@@ -128,7 +128,7 @@ def test_a_source_is_never_further_ahead_than_the_queue_is_large(run: Any) -> No
 
 def test_an_array_is_copied_in_so_that_its_maker_may_use_it_again(run: Any) -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "int64", (2,), name="q")
+        queue = af.state.FIFOQueue(4, "int64", (2,), name="q")
         take = queue.dequeue_many(3)
     buffer = np.zeros(2, "int64")
 
@@ -138,7 +138,7 @@ def test_an_array_is_copied_in_so_that_its_maker_may_use_it_again(run: Any) -> N
             yield buffer
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(queue, reusing())
             return (await session.run(take)).tolist()
 
@@ -149,7 +149,7 @@ def test_a_queue_is_closed_when_the_last_of_its_sources_has_ended(run: Any) -> N
     line = Line()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, [1])
             feeder.feed(line.raw, numbers(3))
             feeder.feed(line.raw, [])
@@ -171,7 +171,7 @@ def test_a_source_ends_well_when_the_queue_is_closed_by_others_and_its_generator
             ended.append("closed")
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.doubled, endless())
             await session.run(line.take)
             await session.run(line.close)
@@ -189,7 +189,7 @@ def test_a_source_that_takes_from_another_queue_ends_well_with_it(run: Any) -> N
             while True:
                 yield await session.run(line.take_raw)
 
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, [1, 2, 3])
             feeder.feed(line.doubled, taken(), batch=2)
             got, error = await drained(session, line.take)
@@ -206,7 +206,7 @@ def test_stages_end_one_after_the_other(run: Any, copies: int) -> None:
     line = Line()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, range(10))
             feeder.run(line.double, copies=copies)
             got, error = await drained(session, line.take)
@@ -218,12 +218,12 @@ def test_stages_end_one_after_the_other(run: Any, copies: int) -> None:
 
 def test_a_runner_feeds_each_of_its_steps(run: Any) -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(2, "int64", (), name="q")
+        queue = af.state.FIFOQueue(2, "int64", (), name="q")
         x = af.placeholder("int64", (), name="x")
         put, take = queue.enqueue(x), queue.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.run([put], {"x": 7})
             return [int(await session.run(take)) for _ in range(5)]
 
@@ -246,7 +246,7 @@ def test_an_error_of_a_source_reaches_the_consumer_behind_what_is_inside(run: An
     seen = []
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, numbers(9, bad=5), batch=batch)
             feeder.run(line.double)
             seen.append(await drained(session, line.take))
@@ -274,7 +274,7 @@ def test_an_input_error_of_a_pipeline_stays_as_it_is(run: Any) -> None:
         raise errors.InputError(message)
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, reading())
             seen.append(await drained(session, line.take_raw))
 
@@ -299,7 +299,7 @@ def test_an_element_that_does_not_fit_is_named(run: Any, element: Any, said: str
     seen = []
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, [1, element, 3], batch=3)
             seen.append(await drained(session, line.take_raw))
 
@@ -316,7 +316,7 @@ def test_an_error_of_a_runner_reaches_the_consumer_with_its_place(run: Any) -> N
     seen = []
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, [1, 2, 3, 4, 5, 6])
             feeder.run(line.look_up)
             seen.append(await drained(session, line.take))
@@ -335,7 +335,7 @@ def test_the_body_hears_of_an_error_at_the_last_queue_and_the_group_tells_it_onc
     line = Line()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, numbers(3, bad=0))
             feeder.run(line.double, copies=2)
             await session.run(line.take)
@@ -365,7 +365,7 @@ def test_an_iterable_that_cannot_be_begun_is_an_error_of_the_input(run: Any, kin
     line = Line()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, kind(LookupError("no file")))
             await feeder.join()
 
@@ -380,7 +380,7 @@ def test_an_error_of_the_body_comes_first_in_the_group(run: Any) -> None:
     line = Line()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, numbers(3, bad=0))
             await feeder.join()
             raise KeyError("mine")
@@ -395,7 +395,7 @@ def test_an_error_of_the_body_alone_comes_as_itself(run: Any) -> None:
     line = Line()
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, numbers(3))
             raise KeyError("mine")
 
@@ -414,7 +414,7 @@ def test_an_error_of_a_generator_that_is_closed_is_raised(run: Any) -> None:
             raise KeyError("while closing")
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, ill())
             await session.run(line.take_raw)
 
@@ -459,7 +459,7 @@ def test_a_source_that_raises_cancelled_has_failed(run: Any, make: Any, got: lis
     seen: list[Any] = []
 
     async def body(session: af.Session) -> None:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.feed(line.raw, make())
             seen.extend(await drained(session, line.take_raw))
 

@@ -118,7 +118,7 @@ def test_a_number_of_a_wider_kind_is_refused(value: list[Any], dtype: str) -> No
         (None, "elements must be numbers, got NoneType None"),
         (
             [1, b"4"],
-            "elements must be numbers, got bytes b'4' at index (1,); af.to_number makes numbers of bytes",
+            "elements must be numbers, got bytes b'4' at index (1,); af.strings.to_number makes numbers of bytes",
         ),
         ([10**30], "elements are Python objects, or integers of more than 64 bits; give an array of numbers"),
         ([1, "2"], "elements must be numbers, got str '2' at index (1,)"),
@@ -134,7 +134,7 @@ def test_what_is_no_number_is_named_with_its_place(value: Any, text: str) -> Non
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (3, "elements must be bytes, got int 3; af.as_bytes makes bytes of a tensor of numbers"),
+        (3, "elements must be bytes, got int 3; af.strings.as_bytes makes bytes of a tensor of numbers"),
         (
             ["a"],
             "elements must be bytes, got str 'a' at index (0,); text is given as bytes, encode it: text.encode()",

@@ -24,7 +24,7 @@ _HINT = "the file is damaged or cut, or no TFRecord file; packed ones must end i
 
 
 def tfrecord(paths: Paths, *, check: bool = True) -> BlockSource:
-    """Records of TFRecord files, as bytes, from one file after the other; `af.parse_example` reads them.
+    """Records of TFRecord files, as bytes, from one file after the other; `af.io.parse_example` reads them.
 
     Both checksums of a record are checked before it is given. To start at a later record those before it
     are read, and only their lengths checked.

@@ -77,7 +77,7 @@ async def reset(system: ActorSystem, container: str | None = None) -> None:
 
     Args:
         system: Where the sessions live, open.
-        container: The name given to `af.container`; "" for what was shared outside of all; None for
+        container: The name given to `af.state.container`; "" for what was shared outside of all; None for
             every container.
 
     Raises:

@@ -263,7 +263,7 @@ class StarvationDetector:
         if self._verdict.queued:
             run = "give the session a larger max_steps, or run fewer steps that wait at once"
         variable = self._what.rsplit(maxsplit=1)[-1]
-        hint = f"{run}; code that fills it now and then says so: with af.producing(session, {variable})"
+        hint = f"{run}; code that fills it now and then says so: with af.state.producing(session, {variable})"
         return QueueStarved(message, hint=hint)
 
     def _describe_blocked(self) -> str:

@@ -8,7 +8,7 @@ has asked for is refused too, so that none is forgotten in silence.
 
     @builder("", "Celu")
     def celu(node, inputs, opset):
-        return af.celu(inputs[0], node.attr("alpha", 1.0))
+        return af.nn.celu(inputs[0], node.attr("alpha", 1.0))
 """
 
 from __future__ import annotations

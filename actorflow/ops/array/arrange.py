@@ -307,7 +307,7 @@ def flatten(x: Any, start: int = 0, stop: int = -1, *, name: str | None = None) 
     Raises:   SpecError when an axis does not exist, or `start` lies after `stop`.
 
     >>> with af.Graph():
-    ...     af.flatten(af.placeholder("float32", (None, 8, 8, 3), name="images"), 1)
+    ...     af.arrays.flatten(af.placeholder("float32", (None, 8, 8, 3), name="images"), 1)
     <Tensor flatten:0 (None, 192) float32>
     """
     return build_one("flatten", [x], {"start": start, "stop": stop}, name=name)

@@ -47,7 +47,7 @@ def broadcast_to(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = No
     """`x` repeated along new axes and axes of size 1; a view, nothing is copied.
 
     Shapes:   x that broadcasts to `shape` -> `shape`; which may be a vector of integers computed in
-              the step (by `af.shape`), of which only the rank is known before
+              the step (by `af.arrays.shape`), of which only the rank is known before
     Dtypes:   any
     Gradient: summed over the repetitions.
     Raises:   SpecError when `x` does not broadcast to `shape`.

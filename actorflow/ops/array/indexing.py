@@ -110,7 +110,7 @@ def _axis_behind(params: Spec, indices: Spec, axis: int, batch: int) -> int:
             f"gather along axis {axis} with {batch} batch axes needs known ranks, "
             f"got params {params} and indices {indices}"
         )
-        raise SpecError(message, hint="say them with af.ensure_shape")
+        raise SpecError(message, hint="say them with af.arrays.ensure_shape")
     at = axis_of(axis, params.rank)
     if not 0 <= batch <= min(at, indices.rank):
         message = (
@@ -143,7 +143,7 @@ def gather_nd(x: Any, indices: Any, batch_dims: int = 0, *, name: str | None = N
     Raises:   SpecError for other indices, and for more of them than axes.
 
     >>> with af.Graph():
-    ...     af.gather_nd(af.placeholder("float32", (4, 5, 6), name="x"), [[0, 1], [3, -1]])
+    ...     af.arrays.gather_nd(af.placeholder("float32", (4, 5, 6), name="x"), [[0, 1], [3, -1]])
     <Tensor gather_nd:0 (2, 6) float32>
     """
     return build_one("gather_nd", [as_tensor(x), as_tensor(indices)], {"batch_dims": batch_dims}, name=name)

@@ -154,7 +154,7 @@ def split(
 
     >>> with af.Graph():
     ...     gates = af.placeholder("float32", (None, 12), name="gates")
-    ...     [str(gate.spec) for gate in af.split(gates, 3, axis=1)]
+    ...     [str(gate.spec) for gate in af.arrays.split(gates, 3, axis=1)]
     ['(None, 4) float32', '(None, 4) float32', '(None, 4) float32']
     """
     sizes = tuple(p.__index__() for p in parts) if isinstance(parts, Sequence) else parts.__index__()

@@ -97,7 +97,7 @@ def pad(
               mirrored, and for a floating value in integers.
 
     >>> with af.Graph():
-    ...     af.pad(af.placeholder("float32", (None, 8), name="x"), ((0, 0), (1, 1)), "reflect")
+    ...     af.arrays.pad(af.placeholder("float32", (None, 8), name="x"), ((0, 0), (1, 1)), "reflect")
     <Tensor pad:0 (None, 10) float32>
     """
     attrs = {"paddings": plain_paddings(paddings), "mode": mode, "value": value}

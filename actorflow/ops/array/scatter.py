@@ -165,7 +165,7 @@ def scatter_update(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: s
 
     >>> with af.Graph():
     ...     table = af.placeholder("float32", (10, 3), name="table")
-    ...     af.scatter_update(table, [4, 7], af.ones((2, 3)))
+    ...     af.arrays.scatter_update(table, [4, 7], af.ones((2, 3)))
     <Tensor scatter_update:0 (10, 3) float32>
     """
     return _write("scatter_update", x, indices, updates, {"axis": axis}, name)
@@ -354,7 +354,7 @@ def slice_update(x: Any, index: Any, part: Any, *, name: str | None = None) -> T
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (None, 3), name="x")
-    ...     af.slice_update(x, (..., 0), 1.0)
+    ...     af.arrays.slice_update(x, (..., 0), 1.0)
     <Tensor slice_update:0 (None, 3) float32>
     """
     x, part = as_tensors(x, part)

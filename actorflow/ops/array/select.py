@@ -66,7 +66,7 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0, *, name: str | None = None) -
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (4, 3), name="x")
-    ...     af.boolean_mask(x, x > 0)
+    ...     af.arrays.boolean_mask(x, x > 0)
     <Tensor boolean_mask:0 (None,) float32>
     """
     return build_one("boolean_mask", [as_tensor(x), as_tensor(mask)], {"axis": axis}, name=name)
@@ -109,7 +109,7 @@ def argwhere(x: Any, *, name: str | None = None) -> Tensor:
     Gradient: none.
 
     >>> with af.Graph():
-    ...     af.argwhere(af.placeholder("bool", (4, 3), name="x"))
+    ...     af.arrays.argwhere(af.placeholder("bool", (4, 3), name="x"))
     <Tensor argwhere:0 (None, 2) int64>
     """
     return build_one("argwhere", [x], name=name)

@@ -78,7 +78,7 @@ def reshape(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -
     """The elements of `x` in row-major order under `shape`.
 
     Shapes:   any -> `shape`, in which one size may be -1: whatever is left. A vector of integers
-              computed in the step (by `af.shape`) is a shape too; only its rank is known before.
+              computed in the step (by `af.arrays.shape`) is a shape too; only its rank is known before.
     Dtypes:   any
     Gradient: reshaped back.
     Raises:   SpecError when the numbers of elements differ; in the step when that was unknown.

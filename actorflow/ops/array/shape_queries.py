@@ -36,7 +36,7 @@ def shape(x: Any, *, name: str | None = None) -> Tensor:
     Gradient: none.
 
     >>> with af.Graph():
-    ...     af.shape(af.placeholder("float32", (None, 3), name="x"))
+    ...     af.arrays.shape(af.placeholder("float32", (None, 3), name="x"))
     <Tensor shape:0 (2,) int32>
     """
     x = as_tensor(x)
@@ -95,7 +95,7 @@ def ensure_shape(x: Any, shape: Iterable[Dim] | None, *, name: str | None = None
     Raises:   SpecError when the two can never agree; in the step when they do not.
 
     >>> with af.Graph():
-    ...     af.ensure_shape(af.placeholder("float32", None, name="x"), (None, 3))
+    ...     af.arrays.ensure_shape(af.placeholder("float32", None, name="x"), (None, 3))
     <Tensor ensure_shape:0 (None, 3) float32>
     """
     return build_one("ensure_shape", [x], {"shape": check_shape(shape)}, name=name)

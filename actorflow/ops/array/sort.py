@@ -121,7 +121,7 @@ def topk(
               elements; in the step when its size was unknown.
 
     >>> with af.Graph():
-    ...     af.topk(af.placeholder("float32", (None, 10), name="x"), 3)[0]
+    ...     af.arrays.topk(af.placeholder("float32", (None, 10), name="x"), 3)[0]
     <Tensor topk:0 (None, 3) float32>
     """
     attrs = {"k": k, "axis": axis, "largest": largest}

@@ -139,7 +139,9 @@ def _check_captures(graph: Graph, index: Port, bodies: Sequence[Body]) -> None:
                     f"what is built outside of a branch happens whichever is taken, got {node.name!r} "
                     f"({node.op} of {node.defined_at}), which only {body.what} uses"
                 )
-                hint = "build it inside the branch; or, if it is to happen always, pass af.identity of it"
+                hint = (
+                    "build it inside the branch; or, if it is to happen always, pass af.arrays.identity of it"
+                )
                 raise GraphError(message, where=Where(defined_at=body.defined_at), hint=hint)
 
 

@@ -56,7 +56,7 @@ def while_loop(
               variable, in order, with None for sizes that change, or None for any rank
     Dtypes:   any; those of the loop variables do not change
     Gradient: for loop variables and for all that is captured, variables too; of any order. Forward values
-              that it needs are kept in lists, one value a turn; `af.recompute` keeps fewer.
+              that it needs are kept in lists, one value a turn; `af.autodiff.recompute` keeps fewer.
     Raises:   GraphError when a body returns another structure, or a tensor that is known only within it;
               SpecError when `cond` does not give a bool scalar, or a loop variable would change its spec:
               names both, and the lines.
@@ -194,7 +194,7 @@ def _check_carried(
         elif kept.dtype != ends.dtype:
             hint = "convert it with af.cast"
         else:
-            hint = "say with shapes= which sizes change, or fix them with af.ensure_shape"
+            hint = "say with shapes= which sizes change, or fix them with af.arrays.ensure_shape"
         raise SpecError(message, where=Where(node=turn.key, defined_at=turn.defined_at), hint=hint)
 
 

@@ -201,7 +201,7 @@ def _check_state(what: str, k: int, begins: Tensor, ends: Tensor, line: str) -> 
         f"  at the beginning {begins.spec}, defined at {begins.node.defined_at}\n"
         f"  after a row      {ends.spec}, defined at {ends.node.defined_at}"
     )
-    fix = "begin with a state of the shape that it has later, or fix it with af.ensure_shape"
+    fix = "begin with a state of the shape that it has later, or fix it with af.arrays.ensure_shape"
     hint = "convert it with af.cast" if begins.dtype != ends.dtype else fix
     raise SpecError(message, where=Where(op=what, defined_at=line), hint=hint)
 

@@ -51,7 +51,7 @@ def recompute(function: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> with af.Graph() as g:
     ...     x = af.placeholder("float32", name="x")
-    ...     y = af.recompute(lambda x: af.exp(af.sin(x)))(x)
+    ...     y = af.autodiff.recompute(lambda x: af.exp(af.sin(x)))(x)
     ...     print(af.gradients(y, x)[0].spec)
     () float32
     """

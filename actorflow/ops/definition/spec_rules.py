@@ -66,9 +66,9 @@ def check_dtypes(op: str, takes: DtypeClass, *specs: Spec) -> None:
 def _conversion(op: str, takes: DtypeClass, dtype: DType) -> str:
     """The advice for a dtype that an op does not take."""
     if dtype.kind == "O":
-        return "af.to_number and af.decode_raw make numbers of bytes"
+        return "af.strings.to_number and af.io.decode_raw make numbers of bytes"
     if takes is DtypeClass.BYTES:
-        return "af.as_bytes and af.encode_raw make bytes of numbers"
+        return "af.strings.as_bytes and af.io.encode_raw make bytes of numbers"
     if takes.accepts(_FLOAT32):
         return _TO_FLOAT.get(op, "convert it with af.cast(x, 'float32')")
     return "convert it with af.cast"

@@ -169,7 +169,7 @@ def einsum(equation: str, *operands: Any, name: str | None = None) -> Tensor:
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (None, 7, 3), name="x")
-    ...     af.einsum("...i,ij->...j", x, af.placeholder("float32", (3, 4), name="w"))
+    ...     af.linalg.einsum("...i,ij->...j", x, af.placeholder("float32", (3, 4), name="w"))
     <Tensor einsum:0 (None, 7, 4) float32>
     """
     return build_one("einsum", operands, {"equation": _with_arrow(equation)}, name=name)
@@ -197,7 +197,7 @@ def tensordot(
         message = (
             f"tensordot needs known ranks of at most {len(ascii_letters)} together, got {a.spec} and {b.spec}"
         )
-        raise SpecError(message, hint="name the axes yourself with af.einsum")
+        raise SpecError(message, hint="name the axes yourself with af.linalg.einsum")
     of_a, of_b = _pair(summed, rank_a, rank_b, a.spec, b.spec)
     letters_a = list(ascii_letters[:rank_a])
     letters_b = list(ascii_letters[rank_a : rank_a + rank_b])

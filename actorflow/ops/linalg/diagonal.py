@@ -84,7 +84,7 @@ def diagonal(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     Raises:   SpecError for less than two axes.
 
     >>> with af.Graph():
-    ...     af.diagonal(af.placeholder("float32", (None, 3, 4), name="x"), 1)
+    ...     af.linalg.diagonal(af.placeholder("float32", (None, 3, 4), name="x"), 1)
     <Tensor diagonal:0 (None, 3) float32>
     """
     return build_one("diagonal", [x], {"offset": offset}, name=name)

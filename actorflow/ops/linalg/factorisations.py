@@ -70,7 +70,7 @@ def cholesky(x: Any, *, upper: bool = False, name: str | None = None) -> Tensor:
               positive definite.
 
     >>> with af.Graph():
-    ...     af.cholesky(af.placeholder("float32", (None, 3, 3), name="x"))
+    ...     af.linalg.cholesky(af.placeholder("float32", (None, 3, 3), name="x"))
     <Tensor cholesky:0 (None, 3, 3) float32>
     """
     return build_one("cholesky", [x], {"upper": upper}, name=name)
@@ -267,7 +267,7 @@ def svd(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor, Tensor]:
     Raises:   SpecError for other shapes and dtypes; in the step KernelError for NaN and infinities.
 
     >>> with af.Graph():
-    ...     u, s, vh = af.svd(af.placeholder("float32", (None, 5, 3), name="x"))
+    ...     u, s, vh = af.linalg.svd(af.placeholder("float32", (None, 5, 3), name="x"))
     >>> s
     <Tensor svd:1 (None, 3) float32>
     """

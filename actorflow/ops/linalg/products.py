@@ -48,7 +48,7 @@ def _of_vectors(a: Shape, b: Shape) -> str:
     if 0 in ranks:
         return "write a * b for a product with a scalar"
     if ranks == [1, 1]:
-        return "write af.vecdot(a, b) for the number, or af.outer(a, b) for the matrix"
+        return "write af.vecdot(a, b) for the number, or af.linalg.outer(a, b) for the matrix"
     if ranks[1] == 1:
         return "write af.tensordot(a, b, 1), or af.expand_dims(b, 1) to make a column of it"
     return "write af.tensordot(a, b, 1), or af.expand_dims(a, 0) to make a row of it"
@@ -255,7 +255,7 @@ def matrix_band_part(x: Any, lower: int | None, upper: int | None, *, name: str 
     Raises:   SpecError for less than two axes.
 
     >>> with af.Graph():
-    ...     af.matrix_band_part(af.placeholder("float32", (None, 3, 3), name="x"), 0, None)
+    ...     af.linalg.matrix_band_part(af.placeholder("float32", (None, 3, 3), name="x"), 0, None)
     <Tensor matrix_band_part:0 (None, 3, 3) float32>
     """
     ends = {"lower": lower, "upper": upper}

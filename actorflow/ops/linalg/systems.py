@@ -78,7 +78,7 @@ def solve(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
     >>> with af.Graph():
     ...     a, b = af.placeholder("float32", (3, 3), name="a"), af.placeholder("float32", (3, 1), name="b")
-    ...     af.solve(a, b)
+    ...     af.linalg.solve(a, b)
     <Tensor solve:0 (3, 1) float32>
     """
     return build_one("solve", [a, b], name=name)

@@ -49,7 +49,7 @@ def complex(real: Any, imag: Any, *, name: str | None = None) -> Tensor:
     Raises:   SpecError when shapes do not broadcast, dtypes differ, or no complex dtype has such parts.
 
     >>> with af.Graph():
-    ...     af.complex(af.placeholder("float32", (None, 3), name="x"), 1.0)
+    ...     af.math.complex(af.placeholder("float32", (None, 3), name="x"), 1.0)
     <Tensor complex:0 (None, 3) complex64>
     """
     return build_one("complex", [real, imag], name=name)

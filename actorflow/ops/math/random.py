@@ -127,7 +127,7 @@ def random_normal(
               dtype cannot hold.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_normal((2, 3))
+    ...     af.random.normal((2, 3))
     <Tensor random_normal:0 (2, 3) float32>
     """
     attrs = {"mean": float(mean), "stddev": float(stddev), **_attrs(shape, dtype, seed)}
@@ -161,7 +161,7 @@ def random_truncated_normal(
               dtype cannot hold.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_truncated_normal((2, 3), stddev=0.1)
+    ...     af.random.truncated_normal((2, 3), stddev=0.1)
     <Tensor random_truncated_normal:0 (2, 3) float32>
     """
     attrs = {"mean": float(mean), "stddev": float(stddev), **_attrs(shape, dtype, seed)}
@@ -187,7 +187,7 @@ def random_exponential(
               or a number that is not positive. A rate in the step is not checked: 0 gives infinity.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_exponential((2, 3), rate=2.0).shape
+    ...     af.random.exponential((2, 3), rate=2.0).shape
     (2, 3)
     """
     number = isinstance(rate, int | float)
@@ -236,7 +236,7 @@ def random_uniform(
               cannot hold.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_uniform((2, 3), -1.0, 1.0)
+    ...     af.random.uniform((2, 3), -1.0, 1.0)
     <Tensor random_uniform:0 (2, 3) float32>
     """
     attrs = {"low": float(low), "high": float(high), **_attrs(shape, dtype, seed)}

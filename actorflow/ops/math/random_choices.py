@@ -46,7 +46,7 @@ def random_bernoulli(
               such an element of a tensor.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_bernoulli(0.3, (2, 3))
+    ...     af.random.bernoulli(0.3, (2, 3))
     <Tensor random_bernoulli:0 (2, 3) bool>
     """
     if isinstance(p, int | float):
@@ -65,7 +65,7 @@ def _integers_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
     low, last = attrs["low"], attrs["last"]
     if not DtypeClass.INTEGER.accepts(drawn.dtype):
         message = f"random_integers draws integers, got dtype {drawn.dtype.name}"
-        raise SpecError(message, hint="af.random_uniform draws floating numbers")
+        raise SpecError(message, hint="af.random.uniform draws floating numbers")
     if low > last:
         message = f"random_integers needs an integer in [low, high), got low {low} and high {last + 1}"
         raise SpecError(message)
@@ -101,7 +101,7 @@ def random_integers(
               unknown size.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_integers(1, 7, (2, 3))
+    ...     af.random.integers(1, 7, (2, 3))
     <Tensor random_integers:0 (2, 3) int32>
     """
     wanted = spec(dtype, shape)
@@ -146,7 +146,7 @@ def random_categorical(
               the step for a row whose largest logit is not a finite number.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_categorical(af.placeholder("float32", (None, 10), name="logits"), 3)
+    ...     af.random.categorical(af.placeholder("float32", (None, 10), name="logits"), 3)
     <Tensor random_categorical:0 (None, 3) int64>
     """
     attrs = {"num_samples": num_samples, "seed": node_seed(seed)}
@@ -159,7 +159,7 @@ def _permutation_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
         check_dtypes("random_permutation", DtypeClass.INTEGER, inputs[0])
         if inputs[0].shape not in (None, ()):
             message = f"random_permutation takes one number of elements, got {inputs[0]}"
-            raise SpecError(message, hint="af.random_shuffle puts elements in another order")
+            raise SpecError(message, hint="af.random.shuffle puts elements in another order")
     elif n < 0:
         message = f"a permutation has a number of elements, got {n}"
         raise SpecError(message)
@@ -178,7 +178,7 @@ def random_permutation(n: int | Tensor, seed: int | None = None, *, name: str | 
               negative one.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_permutation(5)
+    ...     af.random.permutation(5)
     <Tensor random_permutation:0 (5,) int64>
     """
     inputs, number = ([n], None) if isinstance(n, Tensor) else ([], n)
@@ -195,7 +195,7 @@ def random_shuffle(x: Any, axis: int = 0, seed: int | None = None, *, name: str 
     Raises:   SpecError when the axis does not exist.
 
     >>> with af.Graph(seed=1):
-    ...     af.random_shuffle(af.placeholder("float32", (None, 3), name="x")).shape
+    ...     af.random.shuffle(af.placeholder("float32", (None, 3), name="x")).shape
     (None, 3)
     """
     x = as_tensor(x)

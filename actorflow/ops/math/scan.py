@@ -209,7 +209,7 @@ def _recurrence_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
         shape = merge(a.shape, b.shape)
     except SpecError:
         message = f"linear_recurrence needs equal shapes, got {show(a.shape)} and {show(b.shape)}"
-        raise SpecError(message, hint="widen one with af.broadcast_like") from None
+        raise SpecError(message, hint="widen one with af.arrays.broadcast_like") from None
     if shape is not None:
         axis_of(attrs["axis"], len(shape))
     return (Spec(shape, a.dtype),)
@@ -239,7 +239,7 @@ def linear_recurrence(
 
     >>> with af.Graph():
     ...     rewards = af.placeholder("float32", (None, 5), name="rewards")
-    ...     af.linear_recurrence(0.9 * af.ones_like(rewards), rewards, reverse=True)
+    ...     af.math.linear_recurrence(0.9 * af.ones_like(rewards), rewards, reverse=True)
     <Tensor linear_recurrence:0 (None, 5) float32>
     """
     attrs = {"axis": axis, "reverse": reverse}

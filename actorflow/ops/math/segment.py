@@ -158,7 +158,7 @@ def segment_sum(x: Any, ids: Any, num_segments: int | None = None, *, name: str 
               and from 0 to num_segments - 1.
 
     >>> with af.Graph():
-    ...     af.segment_sum(af.placeholder("float32", (4, 3), name="x"), [0, 0, 1, 2])
+    ...     af.math.segment_sum(af.placeholder("float32", (4, 3), name="x"), [0, 0, 1, 2])
     <Tensor segment_sum:0 (None, 3) float32>
     """
     return _build("segment_sum", x, ids, num_segments, name)

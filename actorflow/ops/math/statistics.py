@@ -175,7 +175,7 @@ def vector_norm(
     Raises:   SpecError for integers, for an axis that does not exist, and of no elements for ±inf.
 
     >>> with af.Graph():
-    ...     af.vector_norm(af.placeholder("float32", (None, 3), name="x"), axis=1)
+    ...     af.linalg.vector_norm(af.placeholder("float32", (None, 3), name="x"), axis=1)
     <Tensor vector_norm:0 (None,) float32>
     """
     return build_one("vector_norm", [x], _attrs(axis, keepdims, ord=float(ord)), name=name)
@@ -225,7 +225,7 @@ def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdi
     Raises:   SpecError for other dtypes, unless 0 ≤ q ≤ 1, for an axis that does not exist or has size 0.
 
     >>> with af.Graph():
-    ...     af.quantile(af.placeholder("float32", (None, 3), name="x"), 0.9, axis=0)
+    ...     af.math.quantile(af.placeholder("float32", (None, 3), name="x"), 0.9, axis=0)
     <Tensor where:0 (3,) float32>
     """
     return _quantile("quantile", x, q, axis, keepdims)

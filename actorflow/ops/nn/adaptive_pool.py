@@ -60,7 +60,7 @@ def adaptive_avg_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor
     Raises:   SpecError when axes do not fit, or one is empty.
 
     >>> with af.Graph():
-    ...     af.adaptive_avg_pool(af.placeholder("float32", (None, 8, None, 16), name="x"), (3, 1))
+    ...     af.nn.adaptive_avg_pool(af.placeholder("float32", (None, 8, None, 16), name="x"), (3, 1))
     <Tensor adaptive_avg_pool:0 (None, 3, 1, 16) float32>
     """
     x = as_tensor(x)
@@ -124,7 +124,7 @@ def adaptive_max_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor
     Raises:   SpecError when axes do not fit, or one is empty.
 
     >>> with af.Graph():
-    ...     af.adaptive_max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x"), 3).shape
+    ...     af.nn.adaptive_max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x"), 3).shape
     (None, 3, 3, 16)
     """
     x = as_tensor(x)
@@ -164,7 +164,7 @@ def global_max_pool(x: Any, keepdims: bool = False, *, name: str | None = None) 
     Raises:   SpecError when the rank is unknown, there is no spatial axis, or one is empty.
 
     >>> with af.Graph():
-    ...     af.global_max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x")).shape
+    ...     af.nn.global_max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x")).shape
     (None, 16)
     """
     x = as_tensor(x)

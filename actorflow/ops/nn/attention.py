@@ -92,7 +92,7 @@ def scaled_dot_product_attention(
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (None, 8, 20, 64), name="x")
-    ...     af.scaled_dot_product_attention(x, x, x, is_causal=True)
+    ...     af.nn.scaled_dot_product_attention(x, x, x, is_causal=True)
     <Tensor scaled_dot_product_attention:0 (None, 8, 20, 64) float32>
     """
     q, k, v = as_tensors(q, k, v)

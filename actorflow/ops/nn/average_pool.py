@@ -70,7 +70,7 @@ def avg_pool(
     Raises:   SpecError when axes do not fit, no window lies inside the image, or one lies outside.
 
     >>> with af.Graph():
-    ...     af.avg_pool(af.placeholder("float32", (None, 9, 16), name="x"), 3, 2, padding=1)
+    ...     af.nn.avg_pool(af.placeholder("float32", (None, 9, 16), name="x"), 3, 2, padding=1)
     <Tensor avg_pool:0 (None, 5, 16) float32>
     """
     x = as_tensor(x)
@@ -138,12 +138,12 @@ def lp_pool(
     Raises:   SpecError as avg_pool, and unless p is positive.
 
     >>> with af.Graph():
-    ...     af.lp_pool(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2, p=3).shape
+    ...     af.nn.lp_pool(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2, p=3).shape
     (None, 4, 4, 16)
     """
     if not p > 0:
         message = f"a norm has a positive power, got p {p!r}"
-        raise spec_error(message, "p=float('inf') is af.max_pool(af.abs(x))" if p == 0 else None)
+        raise spec_error(message, "p=float('inf') is af.nn.max_pool(af.abs(x))" if p == 0 else None)
     x = as_tensor(x)
     wide = widen_half(x)
     powers = pow(abs(wide), as_tensor(float(p), dtype=wide.dtype))
@@ -163,7 +163,7 @@ def global_avg_pool(x: Any, keepdims: bool = False, *, name: str | None = None) 
     Raises:   SpecError when the rank is unknown, or there is no spatial axis.
 
     >>> with af.Graph():
-    ...     af.global_avg_pool(af.placeholder("float32", (None, 8, 8, 16), name="x")).shape
+    ...     af.nn.global_avg_pool(af.placeholder("float32", (None, 8, 8, 16), name="x")).shape
     (None, 16)
     """
     x = as_tensor(x)

@@ -36,7 +36,7 @@ def conv1d(
 
     >>> with af.Graph():
     ...     series = af.placeholder("float32", (None, 100, 4), name="series")
-    ...     af.conv1d(series, af.random_normal((5, 4, 8)), padding=((4, 0),))
+    ...     af.nn.conv1d(series, af.random.normal((5, 4, 8)), padding=((4, 0),))
     <Tensor conv1d:0 (None, 100, 8) float32>
     """
     return _convolution(1, x, w, strides, padding, dilations, groups, name)
@@ -70,7 +70,7 @@ def conv2d(
 
     >>> with af.Graph():
     ...     images = af.placeholder("float32", (None, 8, 8, 1), name="images")
-    ...     af.conv2d(images, af.random_normal((3, 3, 1, 16)), strides=2)
+    ...     af.nn.conv2d(images, af.random.normal((3, 3, 1, 16)), strides=2)
     <Tensor conv2d:0 (None, 4, 4, 16) float32>
     """
     return _convolution(2, x, w, strides, padding, dilations, groups, name)
@@ -96,7 +96,7 @@ def conv3d(
 
     >>> with af.Graph():
     ...     scans = af.placeholder("float32", (None, 16, 16, 16, 1), name="scans")
-    ...     af.conv3d(scans, af.random_normal((3, 3, 3, 1, 4)), padding="VALID")
+    ...     af.nn.conv3d(scans, af.random.normal((3, 3, 3, 1, 4)), padding="VALID")
     <Tensor conv3d:0 (None, 14, 14, 14, 4) float32>
     """
     return _convolution(3, x, w, strides, padding, dilations, groups, name)
@@ -144,7 +144,7 @@ def conv1d_transpose(
 
     >>> with af.Graph():
     ...     series = af.placeholder("float32", (None, 25, 8), name="series")
-    ...     af.conv1d_transpose(series, af.random_normal((5, 4, 8)), strides=4)
+    ...     af.nn.conv1d_transpose(series, af.random.normal((5, 4, 8)), strides=4)
     <Tensor conv1d_transpose:0 (None, 100, 4) float32>
     """
     return _back(1, x, w, strides, padding, output_padding, dilations, groups, name)
@@ -182,7 +182,7 @@ def conv2d_transpose(
 
     >>> with af.Graph():
     ...     small = af.placeholder("float32", (None, 4, 4, 16), name="small")
-    ...     af.conv2d_transpose(small, af.random_normal((3, 3, 1, 16)), strides=2)
+    ...     af.nn.conv2d_transpose(small, af.random.normal((3, 3, 1, 16)), strides=2)
     <Tensor conv2d_transpose:0 (None, 8, 8, 1) float32>
     """
     return _back(2, x, w, strides, padding, output_padding, dilations, groups, name)
@@ -209,7 +209,7 @@ def conv3d_transpose(
 
     >>> with af.Graph():
     ...     small = af.placeholder("float32", (None, 4, 4, 4, 8), name="small")
-    ...     af.conv3d_transpose(small, af.random_normal((2, 2, 2, 1, 8)), strides=2, padding="VALID")
+    ...     af.nn.conv3d_transpose(small, af.random.normal((2, 2, 2, 1, 8)), strides=2, padding="VALID")
     <Tensor conv3d_transpose:0 (None, 8, 8, 8, 1) float32>
     """
     return _back(3, x, w, strides, padding, output_padding, dilations, groups, name)
@@ -268,7 +268,7 @@ def depthwise_conv2d(
 
     >>> with af.Graph():
     ...     images = af.placeholder("float32", (None, 8, 8, 3), name="images")
-    ...     af.depthwise_conv2d(images, af.random_normal((3, 3, 3, 2)))
+    ...     af.nn.depthwise_conv2d(images, af.random.normal((3, 3, 3, 2)))
     <Tensor depthwise_conv2d:0 (None, 8, 8, 6) float32>
     """
     x, w = as_tensors(x, w)
@@ -315,7 +315,7 @@ def separable_conv2d(
 
     >>> with af.Graph():
     ...     images = af.placeholder("float32", (None, 8, 8, 3), name="images")
-    ...     af.separable_conv2d(images, af.random_normal((3, 3, 3, 1)), af.random_normal((1, 1, 3, 16)), 2)
+    ...     af.nn.separable_conv2d(images, af.random.normal((3, 3, 3, 1)), af.random.normal((1, 1, 3, 16)), 2)
     <Tensor separable_conv2d:0 (None, 4, 4, 16) float32>
     """
     x, depthwise, pointwise = as_tensors(x, depthwise, pointwise)

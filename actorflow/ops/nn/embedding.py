@@ -67,7 +67,7 @@ def embedding_lookup(
 
     >>> with af.Graph():
     ...     table = af.Variable(af.init.normal()((1000, 16)), name="table")
-    ...     af.embedding_lookup(table, af.placeholder("int32", (None, 5), name="ids"))
+    ...     af.nn.embedding_lookup(table, af.placeholder("int32", (None, 5), name="ids"))
     <Tensor embedding_lookup:0 (None, 5, 16) float32>
     """
     parted = hasattr(params, "parts")

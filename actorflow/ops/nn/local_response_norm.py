@@ -39,7 +39,7 @@ def local_response_normalisation(
     Raises:   SpecError for other dtypes, no axis or no channel, an unknown rank, a negative radius.
 
     >>> with af.Graph():
-    ...     af.local_response_normalisation(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2).shape
+    ...     af.nn.local_response_normalisation(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2).shape
     (None, 8, 8, 16)
 
     Source: Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional neural
@@ -52,7 +52,7 @@ def local_response_normalisation(
         raise spec_error(message)
     if not x.shape:
         message = f"local_response_normalisation needs a known rank with channels last, got {x.spec}"
-        raise spec_error(message, "name it with af.ensure_shape" if x.shape is None else None)
+        raise spec_error(message, "name it with af.arrays.ensure_shape" if x.shape is None else None)
     with error_context("local_response_normalisation"):
         check_dtypes("local_response_normalisation", DtypeClass.FLOATING, x.spec)
     wide = widen_half(x)

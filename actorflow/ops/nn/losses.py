@@ -3,8 +3,8 @@
 One convention for all, and for `softmax_cross_entropy`: predictions come first and labels second,
 they broadcast, and what comes out is the loss of each element, or of each example where an axis of
 classes or features is folded. Nothing is averaged: `af.mean` or `af.sum` of a loss is what one
-minimises, `af.weighted_mean` where some examples count more than others, or not at all. The plainest
-loss has its name in arithmetic: `af.squared_difference`.
+minimises, `af.nn.weighted_mean` where some examples count more than others, or not at all. The plainest
+loss has its name in arithmetic: `af.math.squared_difference`.
 
 Most are made of a few ops, as fast as a kernel of their own would be, and are no ops themselves.
 """
@@ -80,7 +80,7 @@ def weighted_mean(values: Any, weights: Any, axis: Axis = None, *, name: str | N
 
     >>> with af.Graph():
     ...     losses = af.placeholder("float32", (None, 20), name="losses")
-    ...     af.weighted_mean(losses, af.placeholder("bool", (None, 20), name="there"))
+    ...     af.nn.weighted_mean(losses, af.placeholder("bool", (None, 20), name="there"))
     <Tensor weighted_mean:0 () float32>
     """
     values, weights = as_tensor(values), as_tensor(weights)
@@ -128,7 +128,7 @@ def sigmoid_cross_entropy(
 
     >>> with af.Graph():
     ...     logits = af.placeholder("float32", (None, 5), name="logits")
-    ...     af.sigmoid_cross_entropy(logits, af.placeholder("float32", (None, 5), name="labels"))
+    ...     af.nn.sigmoid_cross_entropy(logits, af.placeholder("float32", (None, 5), name="labels"))
     <Tensor sigmoid_cross_entropy:0 (None, 5) float32>
     """
     x, z = _floats("sigmoid_cross_entropy", logits, labels)
@@ -251,7 +251,7 @@ def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str |
     with error_context("huber_loss"):
         if not delta > 0:
             message = f"the delta of huber_loss must be positive, got {delta!r}"
-            raise SpecError(message, hint="the limit of huber_loss / delta at 0 is af.absolute_difference")
+            raise SpecError(message, hint="the limit of huber_loss / delta at 0 is af.nn.absolute_difference")
     d = subtract(predictions, labels)
     straight = multiply(subtract(abs(d), delta / 2), delta)
     near = less_equal(abs(d), delta)
@@ -265,7 +265,7 @@ def smooth_l1_loss(predictions: Any, labels: Any, beta: float = 1.0, *, name: st
     with error_context("smooth_l1_loss"):
         if not beta > 0:
             message = f"the beta of smooth_l1_loss must be positive, got {beta!r}"
-            raise SpecError(message, hint="the limit of smooth_l1_loss at 0 is af.absolute_difference")
+            raise SpecError(message, hint="the limit of smooth_l1_loss at 0 is af.nn.absolute_difference")
     return divide(huber_loss(predictions, labels, beta), beta, name=name or "smooth_l1_loss")
 
 

@@ -67,7 +67,7 @@ def max_pool(
     Raises:   SpecError when axes do not fit, no window lies inside the image, or one lies outside.
 
     >>> with af.Graph():
-    ...     af.max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2)
+    ...     af.nn.max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2)
     <Tensor max_pool:0 (None, 4, 4, 16) float32>
     """
     x = as_tensor(x)
@@ -191,7 +191,7 @@ def max_unpool(x: Any, places: Any, size: Sequence[int], *, name: str | None = N
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (None, 8, 8, 16), name="x")
-    ...     af.max_unpool(af.max_pool(x, 2), af.max_pool_places(x, 2), (8, 8)).shape
+    ...     af.nn.max_unpool(af.nn.max_pool(x, 2), af.nn.max_pool_places(x, 2), (8, 8)).shape
     (None, 8, 8, 16)
     """
     x, places = as_tensors(x, places)
@@ -201,7 +201,7 @@ def max_unpool(x: Any, places: Any, size: Sequence[int], *, name: str | None = N
         spatial(merge(x.shape, places.shape), rank)
     if x.shape is None:
         message = f"max_unpool needs the rank of x, got {x.spec}"
-        raise spec_error(message, "name it with af.ensure_shape")
+        raise spec_error(message, "name it with af.arrays.ensure_shape")
     values, at = flatten(x, 1, -2), flatten(places, 1, -2)
     one = zeros_like(sum(values, 1, keepdims=True))
     blank = pad(one, ((0, 0), (0, prod(plane) - 1), (0, 0)))

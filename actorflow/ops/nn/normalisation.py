@@ -23,7 +23,7 @@ def _axes(what: str, x: Tensor, least: int) -> tuple[Dim, ...]:
     """The sizes of x, of which at least `least` must be there."""
     if x.shape is None:
         message = f"{what} needs a known rank, got {x.spec}"
-        raise SpecError(message, hint="say it with af.ensure_shape")
+        raise SpecError(message, hint="say it with af.arrays.ensure_shape")
     if len(x.shape) < least:
         message = f"{what} needs at least {least} axes, the last for the channels, got {x.spec}"
         raise SpecError(message)
@@ -68,7 +68,7 @@ def batch_norm(
 
     >>> with af.Graph():
     ...     images = af.placeholder("float32", (None, 8, 8, 16), name="images")
-    ...     af.batch_norm(images)[1]
+    ...     af.nn.batch_norm(images)[1]
     <Tensor squeeze:0 (16,) float32>
     """
     x = as_tensor(x)
@@ -138,7 +138,7 @@ def layer_norm(
     Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
 
     >>> with af.Graph():
-    ...     af.layer_norm(af.placeholder("float32", (None, 20, 64), name="x"))
+    ...     af.nn.layer_norm(af.placeholder("float32", (None, 20, 64), name="x"))
     <Tensor layer_norm:0 (None, 20, 64) float32>
     """
     return build_normalise(x, scale, offset, axis, epsilon, name=name or "layer_norm")[0]
@@ -206,7 +206,7 @@ def group_norm(
     Source: Wu, He, "Group normalization", ECCV 2018.
 
     >>> with af.Graph():
-    ...     af.group_norm(af.placeholder("float32", (None, 8, 8, 16), name="x"), groups=4)
+    ...     af.nn.group_norm(af.placeholder("float32", (None, 8, 8, 16), name="x"), groups=4)
     <Tensor group_norm:0 (None, 8, 8, 16) float32>
     """
     x = as_tensor(x)

@@ -56,7 +56,7 @@ def extract_patches(
     Raises:   SpecError when axes do not fit, or no window lies inside the image.
 
     >>> with af.Graph():
-    ...     af.extract_patches(af.placeholder("float32", (None, 8, 8, 3), name="x"), 2, 2)
+    ...     af.image.extract_patches(af.placeholder("float32", (None, 8, 8, 3), name="x"), 2, 2)
     <Tensor extract_patches:0 (None, 4, 4, 12) float32>
     """
     x = as_tensor(x)

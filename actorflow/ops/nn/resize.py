@@ -191,7 +191,7 @@ def resize(
               coordinate or rounding, and an empty axis; in the step when it was unknown before.
 
     >>> with af.Graph():
-    ...     af.resize(af.placeholder("float32", (None, 8, 8, 3), name="x"), (16, 12))
+    ...     af.image.resize(af.placeholder("float32", (None, 8, 8, 3), name="x"), (16, 12))
     <Tensor resize:0 (None, 16, 12, 3) float32>
     """
     how = (method, coordinates, rounding, antialias, exclude_outside, cubic)

@@ -33,7 +33,7 @@ def sequence_mask(
     Raises:   SpecError for other lengths.
 
     >>> with af.Graph():
-    ...     af.sequence_mask([1, 3, 2], 4)
+    ...     af.nn.sequence_mask([1, 3, 2], 4)
     <Tensor less:0 (3, 4) bool>
     """
     lengths = as_tensor(lengths)

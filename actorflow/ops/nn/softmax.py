@@ -63,7 +63,7 @@ def softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     Raises:   SpecError when there is no such axis.
 
     >>> with af.Graph():
-    ...     af.softmax([[1.0, 2.0, 3.0]])
+    ...     af.nn.softmax([[1.0, 2.0, 3.0]])
     <Tensor softmax:0 (1, 3) float32>
     """
     return build_one("softmax", [x], {"axis": axis}, name=name)
@@ -149,7 +149,7 @@ def softmax_cross_entropy(
         labels: Integers without that axis, or floating with it.
         smoothing: The part of every label that is spread evenly over all classes, in [0, 1].
         ignore: The class number whose examples have loss 0, in or out of [0, classes), for instance
-            of padding; divide by `af.sum` of the others, as `af.weighted_mean` does, for their mean.
+            of padding; divide by `af.sum` of the others, as `af.nn.weighted_mean` does, for their mean.
         name: Name of the node.
 
     Shapes:   logits (..., classes), labels (...) or (..., classes) -> (...)
@@ -163,7 +163,7 @@ def softmax_cross_entropy(
 
     >>> with af.Graph():
     ...     logits = af.placeholder("float32", (None, 10), name="logits")
-    ...     af.softmax_cross_entropy(logits, af.placeholder("int32", (None,), name="labels"))
+    ...     af.nn.softmax_cross_entropy(logits, af.placeholder("int32", (None,), name="labels"))
     <Tensor softmax_cross_entropy:0 (None,) float32>
     """
     logits, labels = as_tensor(logits), as_tensor(labels)
@@ -244,7 +244,7 @@ def dropout(
     Raises:   SpecError unless 0 <= rate < 1, and for an axis that does not exist.
 
     >>> with af.Graph(seed=1):
-    ...     af.dropout(af.placeholder("float32", (None, 64), name="x"), 0.5)
+    ...     af.nn.dropout(af.placeholder("float32", (None, 64), name="x"), 0.5)
     <Tensor dropout:0 (None, 64) float32>
     """
     check_rate(rate)
@@ -257,7 +257,7 @@ def dropout(
     with error_context("dropout"):
         if values.shape is None:
             message = f"dropout needs a known rank to drop whole axes, got {values.spec}"
-            raise SpecError(message, hint="say it with af.ensure_shape")
+            raise SpecError(message, hint="say it with af.arrays.ensure_shape")
         axes = axes_of(whole, len(values.shape))
     cut = tuple(builtins.slice(None, 1 if i in axes else None) for i in range(len(values.shape)))
     return multiply(values, build("dropout", [ones_like(slice(values, cut))], attrs)[0], name=name)

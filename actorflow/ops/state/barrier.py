@@ -60,7 +60,7 @@ class Barrier(Handle[BarrierDef]):
             that waited might hold up what would complete others. None for no limit.
         name: Name of the barrier; `barrier`, `barrier_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same barrier, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: for no component, shapes that leave sizes open or have no elements, or lists of
@@ -68,7 +68,7 @@ class Barrier(Handle[BarrierDef]):
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     barrier = af.Barrier(["float32", "int32"], [(28, 28), ()], names=["image", "label"])
+    ...     barrier = af.state.Barrier(["float32", "int32"], [(28, 28), ()], names=["image", "label"])
     ...     put = barrier.insert_many("label", [b"a", b"b"], [1, 2])
     ...     taken = barrier.take_many(2)
     ...     print(taken.keys.spec, taken.components["image"].spec)

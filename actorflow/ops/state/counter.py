@@ -28,14 +28,14 @@ class Counter(Handle[CounterDef]):
         limit: The number before which it ends; None for that of int64.
         name: Name of the counter; `counter`, `counter_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same counter, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: for what are no integers of 64 bits, or a limit before the start.
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     batches = af.Counter(limit=100, name="batches")
+    ...     batches = af.state.Counter(limit=100, name="batches")
     ...     print(batches, batches.next().spec)
     <Counter batches: counter from 0 to 100> () int64
     """

@@ -47,11 +47,11 @@ class HashTable(Handle[HashTableDef]):
         initial: (keys, values) to begin with, known while the graph is built, each key once.
         mutable: Whether keys may be inserted and removed.
         oov_buckets: For a table from `initial` to int64 that does not change: a key that is missing gets
-            one of so many numbers above the count of keys, always the same, by `af.hash_bucket`.
+            one of so many numbers above the count of keys, always the same, by `af.strings.hash_bucket`.
         max_size: How many keys it holds; an insert of more is refused. None for no limit.
         name: Name of the table; `hash_table`, `hash_table_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same table, in the open
-            `af.container`; without it every session has its own. All say the same `default` and
+            `af.state.container`; without it every session has its own. All say the same `default` and
             `initial` contents, in the same order, or are refused with a StateError. Not with
             oov_buckets, whose numbers follow those of one graph's contents.
 
@@ -60,7 +60,7 @@ class HashTable(Handle[HashTableDef]):
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     words = af.HashTable("bytes", "int64", -1, initial=([b"to", b"be"], [0, 1]))
+    ...     words = af.state.HashTable("bytes", "int64", -1, initial=([b"to", b"be"], [0, 1]))
     ...     print(words.lookup([b"be", b"or"]).spec, words)
     (2,) int64 <HashTable hash_table: () int64 by bytes>
     """

@@ -32,7 +32,9 @@ def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
     if held.dtype.kind == "O":
         message = f"a variable holds numbers or bool, got {held} for {local!r}"
         raise SpecError(
-            message, where=where, hint="bytes are fed, or wait in a queue; af.to_number makes numbers of them"
+            message,
+            where=where,
+            hint="bytes are fed, or wait in a queue; af.strings.to_number makes numbers of them",
         )
 
 

@@ -40,7 +40,7 @@ from actorflow.values.spec import Dim, Shape, Spec
 class PartitionedVariable(OneArray):
     """A variable whose rows lie in several variables: `<name>/part_0`, `<name>/part_1` and so on.
 
-    Used like a tensor it is read as a whole; `gather` and `af.embedding_lookup` ask each part for the
+    Used like a tensor it is read as a whole; `gather` and `af.nn.embedding_lookup` ask each part for the
     rows that it has. `af.minimize` trains the parts: rows that a step does not gather are not touched,
     and an update by a rule that looks at each element alone is that of one variable, bit for bit. Reads
     and writes of the whole are made of those of the parts, one by one; inside `with af.atomic(whole)`

@@ -35,14 +35,14 @@ class FIFOQueue(Queue):
             exceed that. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same queue, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: for a limit below 1, no component, or lists of different lengths.
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     queue = af.FIFOQueue(8, ["float32", "int32"], [(28, 28), ()])
+    ...     queue = af.state.FIFOQueue(8, ["float32", "int32"], [(28, 28), ()])
     ...     images, labels = queue.dequeue_many(4)
     ...     print(images.spec, labels.spec)
     (4, 28, 28) float32 (4,) int32
@@ -82,7 +82,7 @@ class RandomShuffleQueue(Queue):
             than `min_after_dequeue` are inside, since it could never get more. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same queue, in the open
-            `af.container`; without it every session has its own. It draws from the seed
+            `af.state.container`; without it every session has its own. It draws from the seed
             of whoever comes first.
 
     Raises:
@@ -90,7 +90,7 @@ class RandomShuffleQueue(Queue):
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph(seed=1):
-    ...     queue = af.RandomShuffleQueue(1000, 500, "bytes", ())
+    ...     queue = af.state.RandomShuffleQueue(1000, 500, "bytes", ())
     ...     print(queue)
     <RandomShuffleQueue queue of () bytes, capacity 1000, min_after_dequeue 500>
     """
@@ -139,7 +139,7 @@ class PriorityQueue(Queue):
         max_bytes: How many bytes fit, the priorities included. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same queue, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Deviation: TensorFlow's puts the priority in front of the given dtypes and shapes by itself, but
     not of the names. Here all three have it.
@@ -149,7 +149,7 @@ class PriorityQueue(Queue):
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     queue = af.PriorityQueue(8, ["int64", "float32"], [(), (3,)])
+    ...     queue = af.state.PriorityQueue(8, ["int64", "float32"], [(), (3,)])
     ...     priority, values = queue.dequeue()
     ...     print(priority.spec, values.spec)
     () int64 (3,) float32
@@ -186,14 +186,14 @@ class PaddingFIFOQueue(Queue):
         max_bytes: How many bytes fit, before padding. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same queue, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: as `FIFOQueue`, and where a number of axes is not known.
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     queue = af.PaddingFIFOQueue(8, ["int32", "int32"], [(None,), ()])
+    ...     queue = af.state.PaddingFIFOQueue(8, ["int32", "int32"], [(None,), ()])
     ...     words, label = queue.dequeue_many(4)
     ...     print(words.spec, label.spec)
     (4, None) int32 (4,) int32

@@ -39,14 +39,14 @@ class Stack(Handle[StackDef]):
         max_bytes: How many bytes they take together; likewise.
         name: Name of the stack; `stack`, `stack_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same stack, in the open
-            `af.container`; without it every session has its own.
+            `af.state.container`; without it every session has its own.
 
     Raises:
         SpecError: for what is no dtype, shape or limit.
         GraphError: when an explicit `name` is taken.
 
     >>> with af.Graph():
-    ...     stack = af.Stack("float32", (None, 3), max_size=8)
+    ...     stack = af.state.Stack("float32", (None, 3), max_size=8)
     ...     print(stack, stack.pop().spec)
     <Stack stack: stack of (None, 3) float32, at most 8 elements> (None, 3) float32
     """

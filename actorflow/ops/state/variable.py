@@ -40,7 +40,7 @@ class Variable(VariableWrites, OneArray):
     `<name>/initial`; the value is computed when a session initialises its variables.
 
     With a `shared_name` it is the same variable in all sessions of an actor system, of whatever graph,
-    that give this name in the same `af.container`; without, every session has its own.
+    that give this name in the same `af.state.container`; without, every session has its own.
 
     Shapes:   that of `initial`, or `shape`, which may leave open sizes that assigns may change
     Dtypes:   any; `dtype`, or that of `initial`

@@ -51,7 +51,7 @@ def decode_raw(
     Raises:   SpecError for other dtypes; in the step DataError for an element of another length.
 
     >>> with af.Graph():
-    ...     af.decode_raw(af.placeholder("bytes", (None,)), "uint8", 784)
+    ...     af.io.decode_raw(af.placeholder("bytes", (None,)), "uint8", 784)
     <Tensor decode_raw:0 (None, 784) uint8>
     """
     attrs: dict[str, Attr] = {

@@ -69,7 +69,7 @@ def parse_csv(
               DataError for a record of other columns, and for a cell that is no number.
 
     >>> with af.Graph():
-    ...     age, who = af.parse_csv([b"42,Ann", b',"Bo ""B"" C"'], ["int32", "bytes"], [-1, None])
+    ...     age, who = af.io.parse_csv([b"42,Ann", b',"Bo ""B"" C"'], ["int32", "bytes"], [-1, None])
     ...     age, who
     (<Tensor parse_csv:0 (2,) int32>, <Tensor parse_csv:1 (2,) bytes>)
     """
@@ -150,7 +150,7 @@ def parse_example(
               Example, and for a feature that is missing, of another dtype or of another size.
 
     >>> with af.Graph():
-    ...     found = af.parse_example(
+    ...     found = af.io.parse_example(
     ...         af.placeholder("bytes", (None,)),
     ...         {"image": ("bytes", ()), "label": ("int64", (), -1)},
     ...     )

@@ -39,7 +39,7 @@ def bytes_length(x: Any, *, name: str | None = None) -> Tensor:
     """The number of bytes of each element, as int32; no gradient.
 
     >>> with af.Graph():
-    ...     af.bytes_length([b"one", b"three"])
+    ...     af.strings.length([b"one", b"three"])
     <Tensor bytes_length:0 (2,) int32>
     """
     return build_one("bytes_length", [x], name=name)
@@ -89,7 +89,7 @@ def bytes_split(
     Raises:   SpecError for other dtypes; in the step DataError for an element of more parts.
 
     >>> with af.Graph():
-    ...     af.bytes_split(af.placeholder("bytes", (None,)), 3, b",")
+    ...     af.strings.split(af.placeholder("bytes", (None,)), 3, b",")
     <Tensor bytes_split:0 (None, 3) bytes>
     """
     attrs: dict[str, Attr] = {

@@ -169,7 +169,7 @@ def simulated(make: Callable[[Any], ClusterDisplay], *, epochs: int = 3) -> tupl
             with Following(cluster, display):
                 async for event in af.Trainer(cluster, af.Backup(2, 3)).run(epochs=epochs):
                     display.show(event)
-                    if isinstance(event, af.UpdateDone) and event.step == 5:
+                    if isinstance(event, af.types.UpdateDone) and event.step == 5:
                         world.crash("worker1")
                         world.restart_later("worker1", 3.0)
         found.extend((display, event))

@@ -210,7 +210,7 @@ def test_a_cluster_tells_who_is_at_work_and_for_whom_the_next_update_waits() -> 
         async with cluster:
             trainer = af.Trainer(cluster, af.Sync())
             async for event in trainer.run(steps=6):
-                if isinstance(event, af.UpdateDone):
+                if isinstance(event, af.types.UpdateDone):
                     if event.step == 2:
                         world.crash("worker1")
                     runs.append(run_now(cluster.chief.system))

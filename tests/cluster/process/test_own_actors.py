@@ -151,7 +151,7 @@ def test_addresses_that_are_none_say_so(world: Callable[[Body], None]) -> None:
 def test_names_of_the_cluster_itself_are_refused(kind: Any) -> None:
     said: list[str] = []
 
-    def actors(process: af.Process) -> None:
+    def actors(process: af.types.Process) -> None:
         for name in ("worker", "shard", "steward", "coordinator1", "a/b", "", 7):
             given: Any = name
             with pytest.raises(ConfigError) as caught:
@@ -252,7 +252,7 @@ def test_watchers_and_the_end_of_an_actor_pass_through_a_ref_of_a_simulated_clus
         ref.stop()
 
         assert await ref.stopped() is None
-        assert seen.notices == [af.Terminated("worker0/echo", None)]
+        assert seen.notices == [af.types.Terminated("worker0/echo", None)]
         assert ref == cluster.ref("worker0/echo")
         assert len({ref, cluster.ref("worker0/echo")}) == 1
 

@@ -60,11 +60,11 @@ def test_a_program_asks_for_no_variable_and_makes_no_update() -> None:
 def test_what_reads_and_the_update_wait_for_runs_all_the_same() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (), name="x")
-        checked = af.check_numerics(x)
+        checked = af.math.check_numerics(x)
         w = af.Variable(2.0, name="w", dtype="float32")
         with af.control_dependencies([checked, x]):
             read = w.read()
-        doubled = af.check_numerics(x * 2.0)
+        doubled = af.math.check_numerics(x * 2.0)
         with af.control_dependencies([doubled]):
             train = af.minimize(af.square(read), af.optim.sgd(0.1))
 
@@ -80,7 +80,7 @@ def af_loss(graph: af.Graph) -> Any:
 
 def test_fixed_tables_are_the_same_everywhere() -> None:
     def build(x: Any, w: Any) -> Any:
-        table = af.HashTable("int64", "float32", 0.0, initial=([1, 2], [0.5, 1.5]), mutable=False)
+        table = af.state.HashTable("int64", "float32", 0.0, initial=([1, 2], [0.5, 1.5]), mutable=False)
         return table.lookup(af.cast(x, "int64"))
 
     assert update(build).trained == ("w",)
@@ -119,8 +119,8 @@ def looked_up(build: Callable[[Any, Any, Any], Any], shape: Any = (9, 2)) -> dic
         lambda t, u, ids: af.gather(t, ids) + u[0],
         lambda t, u, ids: af.gather(t, ids, -2) + u[0],
         lambda t, u, ids: af.gather(t, ids) + af.gather(t, ids + 1) + u[0],
-        lambda t, u, ids: af.embedding_lookup(t, ids, padding_id=0, unique=True) + u[0],
-        lambda t, u, ids: af.embedding_bag(t, ids, ids) + u[0],
+        lambda t, u, ids: af.nn.embedding_lookup(t, ids, padding_id=0, unique=True) + u[0],
+        lambda t, u, ids: af.nn.embedding_bag(t, ids, ids) + u[0],
     ],
 )
 def test_what_gathers_of_numbers_of_the_batch_take_is_pulled_by_rows(build: Any) -> None:
@@ -136,7 +136,7 @@ def test_two_tables_are_both_pulled_by_rows() -> None:
 
 def waits_for_rows(t: Any, u: Any, ids: Any) -> Any:
     with af.control_dependencies([af.gather(t, ids)]):
-        return af.identity(u.read() * 1.0)
+        return af.arrays.identity(u.read() * 1.0)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_lookups_wait_for_runs_all_the_same() -> None:
     with af.Graph() as graph:
         ids = af.placeholder("int64", (None,), name="ids")
         t = af.Variable(np.ones((9, 2), "float32"), name="t")
-        checked = af.check_numerics(af.cast(ids, "float32"))
+        checked = af.math.check_numerics(af.cast(ids, "float32"))
         read = t.read()
         with af.control_dependencies([checked]):
             rows = af.gather(read, ids)
@@ -176,11 +176,14 @@ def test_what_lookups_wait_for_runs_all_the_same() -> None:
     ("build", "why"),
     [
         (lambda x, w: w.assign(x), "in which assign 'w/assign' writes state beside its update"),
-        (lambda x, w: af.Counter(name="c").next(), "in which counter_next 'c/next' writes state"),
-        (lambda x, w: af.Counter(name="c").read(), "counter_read 'c/read' reads state that each worker"),
+        (lambda x, w: af.state.Counter(name="c").next(), "in which counter_next 'c/next' writes state"),
+        (
+            lambda x, w: af.state.Counter(name="c").read(),
+            "counter_read 'c/read' reads state that each worker",
+        ),
         (lambda x, w: w.version(), "variable_version 'w/version' reads state that each worker"),
         (
-            lambda x, w: af.FIFOQueue(3, ["float32"], [()], name="q").dequeue(),
+            lambda x, w: af.state.FIFOQueue(3, ["float32"], [()], name="q").dequeue(),
             "queue_dequeue 'q/dequeue' waits for what others put in",
         ),
         (
@@ -259,8 +262,8 @@ def test_state_inside_of_bodies_is_refused_as_it_is_outside() -> None:
         return af.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + v.assign_add(1.0)), (0, 0.0))[1]
 
     def waiting(x: Any, w: Any) -> Any:
-        queue.append(af.FIFOQueue(2, ["float32"], [()], name="q"))
-        return af.cond(x > 0.0, lambda: af.recompute(lambda: queue[-1].dequeue())(), lambda: x)
+        queue.append(af.state.FIFOQueue(2, ["float32"], [()], name="q"))
+        return af.cond(x > 0.0, lambda: af.autodiff.recompute(lambda: queue[-1].dequeue())(), lambda: x)
 
     def read(x: Any, w: Any) -> Any:
         return af.cond(x > 0.0, lambda: w.read() * 2.0, lambda: x)

@@ -55,7 +55,7 @@ def dropped() -> tuple[Any, list[Any]]:
     w = af.Variable(af.init.he((4, 6)), name="w")
     scale = af.Variable(0.5, name="scale", trainable=False, dtype="float32")
     v = af.Variable(af.init.he((6, 1)), name="v")
-    hidden = af.dropout(af.tanh(x @ w), 0.5)
+    hidden = af.nn.dropout(af.tanh(x @ w), 0.5)
     loss = af.mean(af.square(hidden @ v)) * scale + af.mean(af.square(w.read()))
     return loss, [af.mean(hidden), af.sum(v.read())]
 
@@ -74,8 +74,8 @@ def parted() -> tuple[Any, list[Any]]:
     table = af.PartitionedVariable(af.init.he((10, 3)), name="table", partitions=3)
     w = af.Variable(af.init.he((3, 1)), name="w")
     rows = table.gather(ids)
-    noise = af.random_normal((1, 3))
-    with af.control_dependencies([af.check_numerics(rows)]):
+    noise = af.random.normal((1, 3))
+    with af.control_dependencies([af.math.check_numerics(rows)]):
         read = w.read()
     loss = af.mean(af.square((rows + noise) @ read))
     return loss, [af.sum(noise)]

@@ -202,7 +202,7 @@ def test_an_error_of_the_optimizer_is_unstaged_with_its_place_and_changes_nothin
     class Failing(OptimizerActor):
         """Refuses gradients that hold NaN, after it has awaited something."""
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             await asyncio.sleep(0)
             if any(np.isnan(g).any() for g in grads.values()):
                 message = "the loss is gone"
@@ -238,7 +238,7 @@ def test_a_discard_ends_an_optimizer_that_is_still_at_work() -> None:
     class Slow(OptimizerActor):
         """Waits for ever at its first update."""
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             calls.append(ctx.count)
             if len(calls) <= 2:
                 if len(calls) == 2:
@@ -298,7 +298,7 @@ def test_without_fresh_the_staleness_is_recorded_and_told_to_the_optimizer() -> 
     class Seeing(OptimizerActor):
         """Notes how stale its gradients are."""
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             seen.append(ctx.staleness)
             return await super().on_gradients(grads, ctx)
 

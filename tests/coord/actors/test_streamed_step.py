@@ -30,10 +30,10 @@ class Looking:
     WAYS: Mapping[str, Callable[[Any, Any], Any]] = {
         "gather": lambda table, ids: af.gather(table, ids),
         "from the end": lambda table, ids: af.gather(table, ids - N),
-        "lookup": lambda table, ids: af.embedding_lookup(table, ids),
-        "unique": lambda table, ids: af.embedding_lookup(table, ids, unique=True),
-        "padding": lambda table, ids: af.embedding_lookup(table, ids, padding_id=2),
-        "drawn": lambda table, ids: af.gather(table, af.cast(af.random_uniform((3,)) * float(N), "int64")),
+        "lookup": lambda table, ids: af.nn.embedding_lookup(table, ids),
+        "unique": lambda table, ids: af.nn.embedding_lookup(table, ids, unique=True),
+        "padding": lambda table, ids: af.nn.embedding_lookup(table, ids, padding_id=2),
+        "drawn": lambda table, ids: af.gather(table, af.cast(af.random.uniform((3,)) * float(N), "int64")),
         "fixed": lambda table, ids: af.gather(table, [1, 1]),
         "scalar": lambda table, ids: af.gather(table, af.constant(3, "int32")),
     }
@@ -165,7 +165,7 @@ class Apart:
             a = af.Variable([1.0, 2.0], name="a", dtype="float32")
             b = af.Variable([3.0, 4.0], name="b", dtype="float32", trainable=False)
             self.loss = af.sum(a * a * x)
-            self.metric = af.sum(af.check_numerics(b))
+            self.metric = af.sum(af.math.check_numerics(b))
             self.train = af.minimize(self.loss, af.optim.sgd(0.1))
 
 

@@ -136,7 +136,7 @@ def test_a_queue_that_is_shut_down_ends():
 
 def test_a_queue_of_a_session_ends_when_it_is_closed():
     with af.Graph() as graph:
-        line = af.FIFOQueue(8, [("int32", ())])
+        line = af.state.FIFOQueue(8, [("int32", ())])
         value = af.placeholder("int32", ())
         put, take, close = line.enqueue(value), line.dequeue(), line.close()
 
@@ -199,8 +199,8 @@ def test_a_queue_of_threads_or_processes_is_refused_since_it_blocks_the_loop(mad
 async def filled(*values: Any, names: list[str] | None = None) -> AsyncIterator[tuple[af.Session, Any]]:
     """A session, and a queue of it with these pairs inside, which is closed behind them."""
     with af.Graph() as graph:
-        line = af.FIFOQueue(64, ["int32", "float32"], [(), (2,)], names=names, name="line")
-    async with af.Session(graph) as session, af.QueueRunner(session) as feeder:
+        line = af.state.FIFOQueue(64, ["int32", "float32"], [(), (2,)], names=names, name="line")
+    async with af.Session(graph) as session, af.state.QueueRunner(session) as feeder:
         feeder.feed(line, values)
         yield session, line
 
@@ -230,8 +230,8 @@ def test_elements_of_a_queue_with_names_are_dicts_and_one_component_is_bare() ->
         assert (int(found["k"]), found["x"].tolist()) == (4, [4, 4])
 
         with af.Graph() as graph:
-            single = af.FIFOQueue(4, "int64", ())
-        async with af.Session(graph) as session, af.QueueRunner(session) as feeder:
+            single = af.state.FIFOQueue(4, "int64", ())
+        async with af.Session(graph) as session, af.state.QueueRunner(session) as feeder:
             feeder.feed(single, range(3))
             assert [int(value) async for value in af.data.queue(session, single)] == [0, 1, 2]
 
@@ -247,8 +247,8 @@ def test_an_error_of_what_fills_the_queue_comes_out_behind_the_good_elements() -
 
     async def main() -> None:
         with af.Graph() as graph:
-            line = af.FIFOQueue(64, ["int32", "float32"], [(), (2,)], name="line")
-        async with af.Session(graph) as session, af.QueueRunner(session) as feeder:
+            line = af.state.FIFOQueue(64, ["int32", "float32"], [(), (2,)], name="line")
+        async with af.Session(graph) as session, af.state.QueueRunner(session) as feeder:
             feeder.feed(line, pairs())
             seen.extend([int(value[0]) async for value in af.data.queue(session, line).take(1)])
             with pytest.raises(
@@ -265,7 +265,7 @@ def test_an_error_of_what_fills_the_queue_comes_out_behind_the_good_elements() -
 def test_a_session_that_closes_while_its_queue_is_read_is_no_clean_end() -> None:
     async def main() -> None:
         with af.Graph() as graph:
-            line = af.FIFOQueue(4, "int64", (), name="line")
+            line = af.state.FIFOQueue(4, "int64", (), name="line")
         session = af.Session(graph)
         await session.__aenter__()
         async with af.data.queue(session, line).open() as stream:
@@ -289,7 +289,7 @@ def test_a_session_that_closes_while_its_queue_is_read_is_no_clean_end() -> None
 def test_a_stream_that_is_left_while_it_waits_takes_nothing_from_the_queue() -> None:
     async def main() -> None:
         with af.Graph() as graph:
-            line = af.FIFOQueue(4, "int64", ())
+            line = af.state.FIFOQueue(4, "int64", ())
             put, size = line.enqueue(7), line.size()
         async with af.Session(graph) as session:
             async with af.data.queue(session, line).open() as stream:
@@ -306,7 +306,7 @@ def test_a_stream_that_is_left_while_it_waits_takes_nothing_from_the_queue() -> 
 
 def test_what_is_no_queue_of_the_session_is_refused() -> None:
     with af.Graph() as graph:
-        line = af.FIFOQueue(4, "int64", (), name="line")
+        line = af.state.FIFOQueue(4, "int64", (), name="line")
     with af.Graph() as other:
         pass
 

@@ -100,7 +100,7 @@ def test_it_tells_between_turns_in_which_loop_it_stands(
 def test_bodies_may_be_nested_deeper_than_python_nests_loops(kind: str) -> None:
     def nest(k: int, x: Any) -> Any:
         if not k:
-            return af.sin(x) + af.random_uniform(()) * 0.0
+            return af.sin(x) + af.random.uniform(()) * 0.0
         if kind == "loops" or (kind == "both" and k % 2):
             return af.while_loop(lambda i, s: i < 1, lambda i, s: (i + 1, nest(k - 1, s)), (0, x))[1]
         return af.cond(x > -9.0, lambda: nest(k - 1, x), lambda: x)
@@ -127,7 +127,7 @@ def test_functions_of_their_own_draw_and_fail_as_one_function_does(monkeypatch: 
 
         def turn(i: Any, s: Any) -> Any:
             def inner(j: Any, t: Any) -> Any:
-                return j + 1, t + af.random_uniform(()) * af.gather(table, i + j)
+                return j + 1, t + af.random.uniform(()) * af.gather(table, i + j)
 
             return i + 1, af.while_loop(lambda j, t: j < 2, inner, (0, s))[1]
 
@@ -159,8 +159,8 @@ def test_large_values_are_let_go_of_when_nobody_needs_them() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (200, 200), "x")
         small = af.placeholder("float32", (2, 2), "small")
-        large = af.recompute(lambda a: af.sin(af.cos(a)))(x)
-        tiny = af.recompute(lambda a: af.sin(af.cos(a)))(small)
+        large = af.autodiff.recompute(lambda a: af.sin(af.cos(a)))(x)
+        tiny = af.autodiff.recompute(lambda a: af.sin(af.cos(a)))(small)
 
     assert " = None" in written(graph, [large], [x]).source
     assert " = None" not in written(graph, [tiny], [small]).source

@@ -39,7 +39,7 @@ class Loops:
             self.w = af.placeholder("float32", (64, 64), "w")
             self.small = self.of(1.0, lambda x: af.sin(x) + 1.0)
             self.large = self.of(self.w, lambda x: af.sin(x @ self.w))
-            self.random = self.of(self.w, lambda x: x @ self.w + af.random_uniform((64, 64)))
+            self.random = self.of(self.w, lambda x: x @ self.w + af.random.uniform((64, 64)))
             self.other = af.placeholder("float32", name="y") * 2.0
 
     def of(self, begin: Any, turn: Any) -> Any:
@@ -275,7 +275,7 @@ def test_a_report_names_the_innermost_loop_that_turns() -> None:
 @THREADS
 def test_a_step_whose_loop_turns_is_not_held_to_starve(threads: int, lower: bool) -> None:
     with af.Graph() as graph:
-        queue, n = af.FIFOQueue(1, "int32", (), name="line"), af.placeholder("int32", name="n")
+        queue, n = af.state.FIFOQueue(1, "int32", (), name="line"), af.placeholder("int32", name="n")
         put = queue.enqueue(af.while_loop(lambda i: i < n, lambda i: i + 1, 0, lower=lower))
         taken = queue.dequeue()
 
@@ -289,7 +289,7 @@ def test_a_step_whose_loop_turns_is_not_held_to_starve(threads: int, lower: bool
 
 def test_a_step_whose_loop_waits_in_a_turn_starves() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(8, "int32", (), name="line")
+        queue = af.state.FIFOQueue(8, "int32", (), name="line")
         fill = queue.enqueue_many([1, 2, 3])
         endless = af.while_loop(lambda i: i >= 0, lambda i: i + queue.dequeue(), 0)
         again = queue.enqueue(endless)  # it would fill the queue, if it ever ended

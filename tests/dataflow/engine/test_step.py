@@ -65,7 +65,7 @@ class Shop:
     def __init__(self) -> None:
         with af.Graph() as self.graph:
             self.a, self.b, self.held = (
-                af.FIFOQueue(None, "int64", (), name=name) for name in ("a", "b", "held")
+                af.state.FIFOQueue(None, "int64", (), name=name) for name in ("a", "b", "held")
             )
         self.tills: dict[str, Till] = {}
 

@@ -89,7 +89,7 @@ def test_a_custom_actor_may_ask_other_actors_before_it_answers() -> None:
         def init(self, params: Any) -> Any:
             return ()
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             rate = await refs["rate"].ask("next", deadline_s=1)
             return {n: -rate * g for n, g in grads.items()}, ()
 
@@ -115,7 +115,7 @@ def test_state_is_committed_with_the_deltas_only() -> None:
         def init(self, params: Any) -> Any:
             return np.int64(0)
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             seen.append((int(ctx.state), ctx.count))
             await asyncio.sleep(0)
             if len(seen) == 2:
@@ -175,7 +175,7 @@ def test_a_hung_optimizer_ends_with_its_step_and_the_next_step_goes_on() -> None
         def init(self, params: Any) -> Any:
             return ()
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             started.append(ctx.count)
             if len(started) == 1:
                 await asyncio.Event().wait()
@@ -207,7 +207,7 @@ def test_a_timeout_of_the_user_s_own_is_an_error_like_any_other() -> None:
         def init(self, params: Any) -> Any:
             return ()
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             async with asyncio.timeout(0.01):
                 await asyncio.Event().wait()
 
@@ -232,7 +232,7 @@ def test_junk_from_an_optimizer_is_named(answer: Any, text: str) -> None:
         def init(self, params: Any) -> Any:
             return ()
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             return answer
 
     graph, train, _ = quadratic(Junk)
@@ -248,7 +248,7 @@ def test_the_params_of_an_update_cannot_be_changed() -> None:
         def init(self, params: Any) -> Any:
             return ()
 
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        async def on_gradients(self, grads: Any, ctx: af.types.UpdateContext) -> Any:
             ctx.params["w"] = ctx.params["w"] * 0  # type: ignore[index]
 
     graph, train, _ = quadratic(Writing)

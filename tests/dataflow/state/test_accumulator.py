@@ -23,7 +23,7 @@ class Means:
     def __init__(self, shape: Any = (2,), reduction: str = "mean", dtype: str = "float32") -> None:
         self.dtype = dtype
         with af.Graph() as self.graph:
-            grads = af.ConditionalAccumulator(dtype, shape, reduction, name="grads")
+            grads = af.state.ConditionalAccumulator(dtype, shape, reduction, name="grads")
             self.total = af.Variable(np.zeros(2, dtype), name="total")
             self.grad = af.placeholder(dtype, None, name="grad")
             self.local = af.placeholder("int64", (), name="local")
@@ -119,7 +119,7 @@ def test_the_first_gradient_settles_the_sizes_that_are_open() -> None:
 def test_a_step_of_no_scalar_is_refused_in_the_step() -> None:
     with af.Graph() as graph:
         local = af.placeholder("int64", None)
-        apply = af.ConditionalAccumulator("float32", (), name="grads").apply_grad(1.0, local)
+        apply = af.state.ConditionalAccumulator("float32", (), name="grads").apply_grad(1.0, local)
 
     with pytest.raises(errors.SpecError, match=r"the step of accumulator 'grads' is a scalar, got \(2,\)"):
         run(graph, lambda s: s.run(apply, {local: np.zeros(2, "int64")}))
@@ -176,7 +176,7 @@ def test_a_step_that_fails_after_it_has_written_what_it_took_gives_nothing_back(
 def test_gradients_of_one_step_are_added_in_program_order() -> None:
     grads = [1e8, 1.0, -1e8, 1.0]
     with af.Graph() as graph:
-        accumulator = af.ConditionalAccumulator("float32", (), "sum")
+        accumulator = af.state.ConditionalAccumulator("float32", (), "sum")
         applied = [accumulator.apply_grad(g) for g in grads]
         count = accumulator.num_accumulated()
         take = accumulator.take_grad(4)
@@ -195,7 +195,7 @@ def test_an_accumulator_trains() -> None:
     """Two workers bring a gradient each, of one step; one step applies their mean."""
     with af.Graph() as graph:
         w = af.Variable(np.zeros(2, "float32"), name="w")
-        accumulator = af.ConditionalAccumulator("float32", (2,))
+        accumulator = af.state.ConditionalAccumulator("float32", (2,))
         x = af.placeholder("float32", (2,))
         bring = accumulator.apply_grad(af.gradients(af.sum(w * x), [w])[0], accumulator.global_step())
         train = af.apply_gradients([accumulator.take_grad(2)], [w], af.optim.sgd(1.0))
@@ -215,7 +215,7 @@ class Rows:
 
     def __init__(self, **options: Any) -> None:
         with af.Graph() as self.graph:
-            grads = af.SparseConditionalAccumulator("float32", (5, 1), name="rows", **options)
+            grads = af.state.SparseConditionalAccumulator("float32", (5, 1), name="rows", **options)
             self.values = af.placeholder("float32", (None, 1))
             self.indices = af.placeholder("int32", (None,))
             self.apply = grads.apply_grad(af.IndexedSlices(self.values, self.indices, (5, 1)))

@@ -24,7 +24,7 @@ class Pairs:
     def __init__(self, **options: Any) -> None:
         with af.Graph() as self.graph:
             names = ["image", "label"]
-            barrier = af.Barrier(["float32", "int32"], [(2,), ()], names=names, name="pairs", **options)
+            barrier = af.state.Barrier(["float32", "int32"], [(2,), ()], names=names, name="pairs", **options)
             self.keys = af.placeholder("bytes", (None,), name="keys")
             self.images = af.placeholder("float32", None, name="images")
             self.labels = af.placeholder("int32", (None,), name="labels")
@@ -33,7 +33,7 @@ class Pairs:
             self.take = barrier.take_many(2)
             self.take_none = barrier.take_many(0)
             self.take_small = barrier.take_many(5, allow_small_batch=True)
-            self.broken = af.check_numerics(
+            self.broken = af.math.check_numerics(
                 af.log(af.cast(self.take.components["label"], "float32") * 0.0 - 1.0)
             )
             self.ready, self.incomplete = barrier.ready_size(), barrier.incomplete_size()
@@ -220,12 +220,12 @@ def test_components_are_the_barrier_s_own_copies() -> None:
 
 def test_inserts_and_sizes_of_one_step_follow_program_order() -> None:
     with af.Graph() as graph:
-        barrier = af.Barrier("int32", ())
+        barrier = af.state.Barrier("int32", ())
         sizes = []
         for k in range(3):
             sizes.append(barrier.ready_size())
             barrier.insert_many(0, [bytes([k])], [k])
-        nodes = [af.identity(t) for t in sizes]
+        nodes = [af.arrays.identity(t) for t in sizes]
         puts = [f"barrier/insert_many{s}:0" for s in ("", "_1", "_2")]
 
     values, _ = run(graph, lambda s: s.run([nodes, puts]))

@@ -21,7 +21,7 @@ class Numbers:
 
     def __init__(self, **options: Any) -> None:
         with af.Graph() as self.graph:
-            self.table = table = af.HashTable("bytes", "float32", -1.0, name="numbers", **options)
+            self.table = table = af.state.HashTable("bytes", "float32", -1.0, name="numbers", **options)
             self.keys = af.placeholder("bytes", None, name="keys")
             self.values = af.placeholder("float32", None, name="values")
             self.insert, self.remove = table.insert(self.keys, self.values), table.remove(self.keys)
@@ -65,7 +65,7 @@ def test_every_session_begins_anew() -> None:
 
 def test_lookups_and_changes_of_one_step_follow_program_order() -> None:
     with af.Graph() as graph:
-        table = af.HashTable("int64", "int64", 0)
+        table = af.state.HashTable("int64", "int64", 0)
         sizes, found, changes = [], [], []
         for k in range(3):
             sizes.append(table.size())
@@ -83,11 +83,13 @@ def test_lookups_and_changes_of_one_step_follow_program_order() -> None:
 def test_missing_words_share_buckets_above_the_vocabulary() -> None:
     words = [b"to", b"be", b"or"]
     with af.Graph() as graph:
-        table = af.HashTable("bytes", "int64", -1, initial=(words, [0, 1, 2]), mutable=False, oov_buckets=4)
-        numbers = af.HashTable("int32", "int64", -1, initial=([7], [0]), mutable=False, oov_buckets=2)
+        table = af.state.HashTable(
+            "bytes", "int64", -1, initial=(words, [0, 1, 2]), mutable=False, oov_buckets=4
+        )
+        numbers = af.state.HashTable("int32", "int64", -1, initial=([7], [0]), mutable=False, oov_buckets=2)
         asked = af.placeholder("bytes", (None,))
         ids, few = table.lookup(asked), numbers.lookup([7, 8, -8, 8])
-        hashed = af.hash_bucket(asked, 4)
+        hashed = af.strings.hash_bucket(asked, 4)
 
     found, buckets, other = run(
         graph, lambda s: s.run([ids, hashed, few], {asked: [b"be", b"not", b"x", b"not"]})
@@ -122,7 +124,7 @@ def test_errors_name_the_table_the_node_and_the_line() -> None:
 def test_large_lookups_are_the_same_sorted_or_not() -> None:
     keys = np.random.default_rng(3).permutation(5000)[:2000]
     with af.Graph() as graph:
-        table = af.HashTable("int64", "int64", -1, initial=(keys, keys * 2), mutable=False)
+        table = af.state.HashTable("int64", "int64", -1, initial=(keys, keys * 2), mutable=False)
         asked = af.placeholder("int64", (None,))
         lookup = table.lookup(asked)
     queries = np.arange(5000)

@@ -25,7 +25,7 @@ class Pairs:
 
     def __init__(self, capacity: int | None = 3) -> None:
         with af.Graph() as self.graph:
-            self.queue = af.FIFOQueue(capacity, ["int32", "float32"], [(), (2,)], name="pairs")
+            self.queue = af.state.FIFOQueue(capacity, ["int32", "float32"], [(), (2,)], name="pairs")
             self.n = af.placeholder("int32", (), name="n")
             self.v = af.placeholder("float32", (2,), name="v")
             self.ns = af.placeholder("int32", (None,), name="ns")
@@ -137,7 +137,7 @@ def test_closing_with_cancel_fails_the_enqueues_that_wait() -> None:
 
 def test_an_element_that_does_not_fit_is_refused_and_nothing_is_lost() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(3, "float32", [(None,)], name="q")
+        queue = af.state.FIFOQueue(3, "float32", [(None,)], name="q")
         x = af.placeholder("float32", name="x", shape=None)
         put, size = queue.enqueue(x), queue.size()
 
@@ -154,7 +154,7 @@ def test_an_element_that_does_not_fit_is_refused_and_nothing_is_lost() -> None:
 
 def test_elements_are_the_queue_s_own_copies() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "float32", (2,), name="q")
+        queue = af.state.FIFOQueue(4, "float32", (2,), name="q")
         x = af.placeholder("float32", (2,), name="x")
         xs = af.placeholder("float32", (None, 2), name="xs")
         y = x * 2.0
@@ -177,7 +177,7 @@ def test_elements_are_the_queue_s_own_copies() -> None:
 
 def test_a_batch_without_a_first_axis_is_refused() -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "float32", (), name="q")
+        queue = af.state.FIFOQueue(4, "float32", (), name="q")
         x = af.placeholder("float32", None, name="x")
         put = queue.enqueue_many(x)
 
@@ -214,7 +214,7 @@ def owned(value: Any) -> int:
 @pytest.mark.parametrize("dtype", ["float32", "bytes"])
 def test_an_element_of_a_batch_keeps_nothing_of_the_others_alive(dtype: str) -> None:
     with af.Graph() as graph:
-        queue = af.FIFOQueue(None, dtype, (3,))
+        queue = af.state.FIFOQueue(None, dtype, (3,))
         batch = af.placeholder(dtype, (None, 3))
         put, take = queue.enqueue_many(batch), queue.dequeue()
     given = np.zeros((100, 3), "float32") if dtype == "float32" else np.full((100, 3), b"text", object)

@@ -20,7 +20,7 @@ from tests.actors.heard import ask, run
 
 def test_steps_get_one_number_each_until_the_limit() -> None:
     with af.Graph() as graph:
-        counter = af.Counter(3, 6, name="c")
+        counter = af.state.Counter(3, 6, name="c")
         following, read, reset = counter.next(), counter.read(), counter.reset()
 
     async def body(session: af.Session) -> Any:
@@ -42,7 +42,7 @@ def test_steps_get_one_number_each_until_the_limit() -> None:
 
 def test_numbers_of_one_step_follow_program_order() -> None:
     with af.Graph() as graph:
-        counter = af.Counter()
+        counter = af.state.Counter()
         values = [counter.next(), counter.read(), counter.next(), counter.reset(), counter.next()]
 
     assert [int(v) for v in run(graph, lambda s: s.run(values))] == [0, 1, 1, 0, 0]
@@ -50,7 +50,7 @@ def test_numbers_of_one_step_follow_program_order() -> None:
 
 def test_a_number_of_a_step_that_failed_is_used_up() -> None:
     with af.Graph() as graph:
-        counter = af.Counter()
+        counter = af.state.Counter()
         following = counter.next()
         fail = af.gather(af.reshape(counter.next(), (1,)), [3])
 
@@ -64,7 +64,7 @@ def test_a_number_of_a_step_that_failed_is_used_up() -> None:
 
 def test_pushes_and_pops_of_one_step_follow_program_order() -> None:
     with af.Graph() as graph:
-        stack = af.Stack("int32", ())
+        stack = af.state.Stack("int32", ())
         values = [
             stack.push(1),
             stack.push(2),
@@ -84,7 +84,7 @@ def test_pushes_and_pops_of_one_step_follow_program_order() -> None:
 
 def test_elements_are_the_stack_s_own_copies_of_any_shape_that_fits() -> None:
     with af.Graph() as graph:
-        stack = af.Stack("float32", (None,), max_bytes=20, name="s")
+        stack = af.state.Stack("float32", (None,), max_bytes=20, name="s")
         x = af.placeholder("float32", None)
         push, pop, close = stack.push(x), stack.pop(), stack.close()
 

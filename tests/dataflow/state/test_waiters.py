@@ -31,8 +31,8 @@ class Chain:
     def __init__(self) -> None:
         with af.Graph() as self.graph:
             self.x = af.placeholder("int64", (), name="x")
-            raw = af.FIFOQueue(4, "int64", (), name="raw")
-            doubled = af.FIFOQueue(4, "int64", (), name="doubled")
+            raw = af.state.FIFOQueue(4, "int64", (), name="raw")
+            doubled = af.state.FIFOQueue(4, "int64", (), name="doubled")
             self.raw, self.doubled = raw, doubled
             self.put, self.take_raw, self.take_two = raw.enqueue(self.x), raw.dequeue(), raw.dequeue_many(2)
             self.double = doubled.enqueue(raw.dequeue() * 2)
@@ -57,7 +57,7 @@ def test_a_dequeue_that_nobody_would_serve_fails_and_says_what_would() -> None:
         f"it is filled by 'raw/enqueue' ({put.where.defined_at})\n"
         f"  where: node raw/dequeue, op queue_dequeue, step 1, device /cpu:0, "
         f"defined at {take.where.defined_at}\n"
-        "  try:   run what fills it; code that fills it now and then says so: with af.producing(session, queue)"
+        "  try:   run what fills it; code that fills it now and then says so: with af.state.producing(session, queue)"
     )
     assert seconds == pytest.approx(60, abs=0.02)
 
@@ -108,7 +108,7 @@ def test_a_slow_producer_starves_nobody_while_its_step_runs() -> None:
     async def body(session: af.Session) -> Any:
         taking = asyncio.create_task(session.run(chain.take))
         doubling = asyncio.create_task(session.run(chain.double))
-        with af.producing(session, chain.raw):
+        with af.state.producing(session, chain.raw):
             await asyncio.sleep(3600)
             await session.run(chain.put, {chain.x: 4})
         await doubling
@@ -121,7 +121,7 @@ def test_a_step_that_waits_for_admission_counts_as_a_producer() -> None:
     chain = Chain()
 
     async def body(session: af.Session) -> Any:
-        with af.producing(session, chain.doubled):
+        with af.state.producing(session, chain.doubled):
             blocking = asyncio.create_task(session.run(chain.take))
             await asyncio.sleep(0)
             taking = asyncio.create_task(session.run(chain.take_raw))
@@ -142,7 +142,7 @@ def test_a_producer_that_is_cancelled_counts_no_more() -> None:
     async def body(session: af.Session) -> Any:
         doubling = asyncio.create_task(session.run(chain.double))
         taking = asyncio.create_task(starved(session, chain.take))
-        with af.producing(session, chain.raw):
+        with af.state.producing(session, chain.raw):
             await asyncio.sleep(30)
             doubling.cancel()
             return await taking
@@ -155,14 +155,14 @@ def test_a_producer_that_is_cancelled_counts_no_more() -> None:
 
 def test_a_producer_whose_first_values_are_being_computed_counts() -> None:
     with af.Graph() as graph:
-        gate, queue = (af.FIFOQueue(2, "int64", (), name=name) for name in ("gate", "batches"))
+        gate, queue = (af.state.FIFOQueue(2, "int64", (), name=name) for name in ("gate", "batches"))
         start = af.Variable(gate.dequeue(), name="start")
         put, take, opened = queue.enqueue(start), queue.dequeue(), gate.enqueue(np.int64(3))
 
     async def body(session: af.Session) -> Any:
         putting = asyncio.create_task(session.run(put))
         taking = asyncio.create_task(session.run(take))
-        with af.producing(session, gate):
+        with af.state.producing(session, gate):
             await asyncio.sleep(100)
             await session.run(opened)
         await putting
@@ -189,7 +189,7 @@ def test_a_deadlock_with_a_live_producer_is_told_as_one() -> None:
     chain = Chain()
 
     async def body(session: af.Session) -> Any:
-        with af.producing(session, chain.raw):
+        with af.state.producing(session, chain.raw):
             await session.run(chain.take_raw)
 
     with pytest.raises(errors.Deadlock):
@@ -216,7 +216,7 @@ def test_only_what_is_waited_at_and_of_the_graph_can_be_declared(
     chain, other = Chain(), Chain()
 
     async def body(session: af.Session) -> None:
-        with pytest.raises(errors.GraphError, match=said), af.producing(session, wrong(chain, other)):
+        with pytest.raises(errors.GraphError, match=said), af.state.producing(session, wrong(chain, other)):
             pytest.fail("it was taken for one")
 
     run(chain.graph, body)
@@ -285,7 +285,7 @@ def test_a_ring_into_which_code_puts_something_does_not_starve() -> None:
 
     async def body(session: af.Session) -> None:
         both = [asyncio.create_task(session.run(op)) for op in (chain.double, back)]
-        with af.producing(session, chain.raw):
+        with af.state.producing(session, chain.raw):
             await asyncio.sleep(1000)
             await session.run(chain.put, {chain.x: 1})
         await asyncio.gather(*both)
@@ -297,7 +297,7 @@ def test_who_waits_for_what_a_running_step_holds_does_not_starve() -> None:
     """A step took the only element, and computes with it for long; when it fails, the next one gets it."""
     chain = Chain()
     with chain.graph:
-        gate = af.FIFOQueue(1, "int64", (), name="gate")
+        gate = af.state.FIFOQueue(1, "int64", (), name="gate")
         held = chain.raw.dequeue()
         with af.control_dependencies([held]):
             passed = gate.dequeue()
@@ -309,7 +309,7 @@ def test_who_waits_for_what_a_running_step_holds_does_not_starve() -> None:
         holding = asyncio.create_task(session.run(slow))
         await asyncio.sleep(1)
         taking = asyncio.create_task(session.run(chain.take_raw))
-        with af.producing(session, gate):
+        with af.state.producing(session, gate):
             await asyncio.sleep(100)
             await session.run(opened)
         with pytest.raises(errors.KernelError):
@@ -337,7 +337,7 @@ def test_code_says_in_which_session_it_fills_what(wrong: Callable[[Any, Any], An
     chain = Chain()
 
     async def body(session: af.Session) -> None:
-        with pytest.raises(errors.ConfigError, match=said), af.producing(*wrong(session, chain.raw)):
+        with pytest.raises(errors.ConfigError, match=said), af.state.producing(*wrong(session, chain.raw)):
             pytest.fail("it was taken for one")
 
     run(chain.graph, body)

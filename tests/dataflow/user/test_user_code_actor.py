@@ -438,7 +438,7 @@ def test_a_taken_element_comes_back_when_the_code_fails_and_is_used_when_it_has_
         raise ValueError
 
     with af.Graph() as graph:
-        queue = af.FIFOQueue(4, "float32", ())
+        queue = af.state.FIFOQueue(4, "float32", ())
         put, size = queue.enqueue(af.constant(1.0)), queue.size()
         made = af.py_actor(picky, queue.dequeue(), F32)
         used = af.py_actor(picky, af.py_actor(nap, queue.dequeue(), F32), F32)

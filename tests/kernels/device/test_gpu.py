@@ -87,7 +87,7 @@ def test_lists_go_to_a_card_and_back() -> None:
 def test_a_loop_on_a_card_has_gradients() -> None:
     """How many turns there were is an array of the card as well."""
     with af.Graph() as graph, af.device("/gpu:0"):
-        x = af.identity(af.constant([1.0, 2.0]))
+        x = af.arrays.identity(af.constant([1.0, 2.0]))
         _, y = af.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, y * y), (0, x))
         found = af.gradients(y, [x])
 
@@ -121,8 +121,8 @@ def test_kernels_are_launched_by_a_thread_of_the_card(monkeypatch: pytest.Monkey
 def test_random_numbers_on_a_card_are_those_of_the_host() -> None:
     def numbers(device: str) -> Any:
         with af.Graph(seed=7) as graph, af.device(device):
-            af.random_normal((3, 5), name="a")
-            af.random_uniform((4,), name="b")
+            af.random.normal((3, 5), name="a")
+            af.random.uniform((4,), name="b")
         return asyncio.run(run(graph, ["a", "b"]))
 
     for host, card in zip(numbers("/cpu:0"), numbers("/gpu:0"), strict=True):

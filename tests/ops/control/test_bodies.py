@@ -25,9 +25,9 @@ def of(build: Any) -> dict[str, Any]:
 def test_a_node_says_what_its_bodies_and_those_within_them_touch() -> None:
     def branch() -> Any:
         v, w = af.Variable(1.0, name="v"), af.Variable(1.0, name="w")
-        queue = af.FIFOQueue(1, ["float32"], [()], name="q")
+        queue = af.state.FIFOQueue(1, ["float32"], [()], name="q")
         inner = af.cond(True, lambda: w.assign(v.read()), lambda: queue.dequeue())
-        return inner + af.random_uniform(())
+        return inner + af.random.uniform(())
 
     assert of(branch) == {
         "reads": ("cond/true/v",),
@@ -51,7 +51,7 @@ def test_bodies_that_only_compute_or_draw_are_pure() -> None:
     with af.Graph() as graph:
         body = Body(graph, "b", "a body", "here")
         with body:
-            af.random_uniform(())
+            af.random.uniform(())
         assert is_pure(stateful_attrs(body))
         with body:
             af.Variable(1.0, name="v").read()

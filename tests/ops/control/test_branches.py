@@ -256,7 +256,7 @@ def test_an_effect_that_both_branches_or_others_use_is_allowed() -> None:
         y = af.cond(False, lambda: both * 10.0, lambda: both)
         doubled = other * 2.0
         z = af.cond(False, lambda: other * 10.0, lambda: 0.0)
-        always = af.identity(v.assign_add(5.0))
+        always = af.arrays.identity(v.assign_add(5.0))
         u = af.cond(False, lambda: always * 10.0, lambda: 0.0)
 
     assert run(graph, [y, doubled, z, u]) == [2, 6, 0, 0]
@@ -267,7 +267,7 @@ def test_an_effect_behind_what_only_one_branch_uses_is_refused_too() -> None:
         return x * 2
 
     with af.Graph():
-        queue = af.FIFOQueue(2, ["float32"], [()])
+        queue = af.state.FIFOQueue(2, ["float32"], [()])
         taken = af.sqrt(queue.dequeue() * 2.0 + 1.0)
         with pytest.raises(GraphError, match="got 'queue/dequeue' .*which only branch 'true'"):
             af.cond(True, lambda: taken, lambda: 0.0)
@@ -287,7 +287,7 @@ def test_an_effect_behind_what_others_use_is_allowed() -> None:
         tested = decides * 2.0
         shared = other * 2.0
         used = shared + 1.0
-        apart = af.identity(always) * 2.0
+        apart = af.arrays.identity(always) * 2.0
         found = [
             af.cond(False, lambda: doubled * 2.0, lambda: both),
             af.cond(tested < 0.0, lambda: tested * 3.0, lambda: 0.0),
@@ -301,7 +301,7 @@ def test_an_effect_behind_what_others_use_is_allowed() -> None:
 
 def test_a_dequeue_that_only_one_branch_uses_is_refused() -> None:
     with af.Graph():
-        queue = af.FIFOQueue(2, ["float32"], [()])
+        queue = af.state.FIFOQueue(2, ["float32"], [()])
         taken = queue.dequeue()
         with pytest.raises(GraphError, match="happens whichever is taken"):
             af.cond(True, lambda: 0.0, lambda: taken)

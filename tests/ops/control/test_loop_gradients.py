@@ -307,7 +307,7 @@ def test_gradients_inside_a_turn_reach_what_the_turn_reads_and_uses() -> None:
 def test_no_draft_of_a_gradient_is_left_in_the_graph() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", name="x")
-        y = af.cond(x > 0.0, lambda: af.recompute(lambda: powers(x) * x)(), lambda: x)
+        y = af.cond(x > 0.0, lambda: af.autodiff.recompute(lambda: powers(x) * x)(), lambda: x)
         af.gradients(af.gradients(y, x), x)
 
     used = set()

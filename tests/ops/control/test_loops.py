@@ -100,7 +100,7 @@ def test_bytes_go_round() -> None:
     with af.Graph() as graph:
         _, text = af.while_loop(
             lambda i, t: i < 2,
-            lambda i, t: (i + 1, af.bytes_upper(t)),
+            lambda i, t: (i + 1, af.strings.upper(t)),
             (0, af.constant(np.array(b"ab", object))),
         )
 
@@ -109,7 +109,7 @@ def test_bytes_go_round() -> None:
 
 def test_random_numbers_differ_from_turn_to_turn_and_step_to_step() -> None:
     with af.Graph(seed=3) as graph:
-        draw = lambda: af.random_uniform((4,))  # noqa: E731
+        draw = lambda: af.random.uniform((4,))  # noqa: E731
         _, last, sums = af.while_loop(
             lambda i, x, s: i < 5,
             lambda i, x, s: (i + 1, draw(), s + draw()),
@@ -132,7 +132,7 @@ def test_an_inner_loop_draws_other_numbers_in_every_outer_turn() -> None:
 
         def turn(i: Any, rows: Any) -> Any:
             _, row = af.while_loop(
-                lambda j, r: j < 2, lambda j, r: (j + 1, af.random_uniform((1,))), (0, af.zeros((1,)))
+                lambda j, r: j < 2, lambda j, r: (j + 1, af.random.uniform((1,))), (0, af.zeros((1,)))
             )
             return i + 1, af.concat([rows, row], axis=0)
 

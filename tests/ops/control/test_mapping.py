@@ -78,7 +78,7 @@ def test_results_are_held_to_what_is_said_of_them() -> None:
 
 def test_random_numbers_are_drawn_for_each_row() -> None:
     with af.Graph(seed=3) as graph:
-        found = af.map_fn(lambda v: af.random_uniform((2,)), af.zeros((5,)))
+        found = af.map_fn(lambda v: af.random.uniform((2,)), af.zeros((5,)))
 
     one, two = run(graph, (found, {}), (found, {}))
 
@@ -202,7 +202,7 @@ def test_gradients_reach_what_is_passed_on_as_it_is() -> None:
 def af_dense(graph: af.Graph, grad: Any) -> Any:
     """A gradient as one tensor."""
     with graph:
-        return af.identity(grad)
+        return af.arrays.identity(grad)
 
 
 # ------------------------------------------------------------------------------------- misuse
@@ -264,7 +264,7 @@ def test_a_state_that_would_change_its_spec_is_told_without_words_of_loops() -> 
         ) as caught:
             af.scan(lambda state, row: state + row, rows, 0.0)
         assert "shapes=" not in str(caught.value.hint)
-        assert "af.ensure_shape" in str(caught.value.hint)
+        assert "af.arrays.ensure_shape" in str(caught.value.hint)
         with pytest.raises(SpecError, match="loop variable 0 of fold") as caught:
             af.fold(lambda state, row: af.cast(state, "int32"), rows, 0.0)
         assert "af.cast" in str(caught.value.hint)

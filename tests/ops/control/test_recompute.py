@@ -33,11 +33,11 @@ def of_order(function: Callable[..., Any], wrap: Callable[..., Any]) -> list[Any
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "smooth": lambda x, v: af.exp(af.sin(x * v)) * v,
-    "random": lambda x, v: af.sin(x * af.random_uniform((3,), dtype="float64")) * v,
-    "dropped": lambda x, v: af.dropout(x * v, 0.5) * x,
+    "random": lambda x, v: af.sin(x * af.random.uniform((3,), dtype="float64")) * v,
+    "dropped": lambda x, v: af.nn.dropout(x * v, 0.5) * x,
     "a branch": lambda x, v: af.cond(af.sum(x) > v, lambda: x * x * v, lambda: x),
     "a loop": lambda x, v: af.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, af.sin(y) * v), (0, x))[1],
-    "again": lambda x, v: af.recompute(lambda y: af.sin(y) * v)(x) * x,
+    "again": lambda x, v: af.autodiff.recompute(lambda y: af.sin(y) * v)(x) * x,
 }
 
 
@@ -46,7 +46,7 @@ def test_values_and_gradients_have_the_bits_of_the_function_itself(name: str) ->
     if name == "dropped" and not hasattr(af, "dropout"):
         pytest.skip("no dropout")
 
-    again = of_order(FUNCTIONS[name], af.recompute)
+    again = of_order(FUNCTIONS[name], af.autodiff.recompute)
     kept = of_order(FUNCTIONS[name], lambda function: function)
 
     if name in ("random", "dropped"):  # a body draws numbers of its own
@@ -59,7 +59,7 @@ def test_values_and_gradients_have_the_bits_of_the_function_itself(name: str) ->
 def test_a_random_number_is_the_same_one_in_the_gradient() -> None:
     with af.Graph(seed=1) as graph:
         x = af.placeholder("float64", (4,), "x")
-        y = af.recompute(lambda a: a * af.random_uniform((4,), dtype="float64"))(x)
+        y = af.autodiff.recompute(lambda a: a * af.random.uniform((4,), dtype="float64"))(x)
         (slope,) = af.gradients(y, x)
 
     value, slopes = run(graph, [y, slope], {x: np.ones(4)})
@@ -71,10 +71,10 @@ def test_nothing_that_can_be_computed_again_is_kept() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (4,), "x")
 
-        @af.recompute
+        @af.autodiff.recompute
         def layer(a: Any) -> Any:
             """What it computes."""
-            return af.exp(af.sin(a) * af.random_uniform((4,)))
+            return af.exp(af.sin(a) * af.random.uniform((4,)))
 
         y = layer(x)
         af.gradients(y, x)
@@ -93,14 +93,14 @@ def test_a_loop_keeps_only_what_its_recomputed_turns_begin_with() -> None:
             af.gradients(y, x)
         return len(graph.node("while_loop").attrs["saved"])
 
-    assert saved(af.recompute) == 1
+    assert saved(af.autodiff.recompute) == 1
     assert saved(lambda f: f) > 1
 
 
 def test_it_is_computed_again_only_after_the_gradient_has_come() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (4,), "x")
-        y = af.recompute(lambda a: af.exp(af.sin(a)))(x)
+        y = af.autodiff.recompute(lambda a: af.exp(af.sin(a)))(x)
         af.gradients(y * y, x)
 
     again = [n for n in graph.nodes if n.op == "sin" and n.name.startswith("gradients")]
@@ -110,13 +110,13 @@ def test_it_is_computed_again_only_after_the_gradient_has_come() -> None:
 def test_structures_and_settings_go_through() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", name="x")
-        made = af.recompute(lambda a, *, scale: {"s": a * scale, "t": (a, None)})(x, scale=3.0)
+        made = af.autodiff.recompute(lambda a, *, scale: {"s": a * scale, "t": (a, None)})(x, scale=3.0)
 
     assert run(graph, made, {x: 2.0}) == {"s": 6, "t": (2, None)}
 
 
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(GradientError, match="recompute takes a function, got int 3") as caught:
-        af.recompute(3)  # type: ignore[arg-type]
+        af.autodiff.recompute(3)  # type: ignore[arg-type]
 
     assert "test_recompute.py:" in str(caught.value.where)

@@ -149,7 +149,7 @@ def test_a_program_on_lists_gives_the_values_and_gradients_of_plain_ops(program:
         x = af.placeholder("float64", shape, name="x")
         y = verb(x)
         loss = weighted([y], [wanted.shape], 1.0)
-    again = af.from_data(*af.to_data(graph))
+    again = af.io.from_data(*af.io.to_data(graph))
 
     np.testing.assert_allclose(evaluate(graph, y, {x: X}), wanted, rtol=1e-12)
     (grad,) = check_gradient(graph, loss, [x], [X])
@@ -257,11 +257,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.exp(some(size=3)), "exp takes no lists, got a list of 3 × (2,) float64"),
     (lambda: af.stack([some(), some()]), "stack takes no lists"),
     (lambda: af.concat([f(2), some()], 0), "concat takes no lists"),
-    (lambda: af.identity(some()), "identity takes no lists"),
+    (lambda: af.arrays.identity(some()), "identity takes no lists"),
     (lambda: some()[0], "slice takes no lists"),
     (lambda: af.Variable(some(), name="v"), "a variable holds one tensor, got a list of (2,) float64 for 'v'"),
-    (lambda: af.FIFOQueue(3, ["float64"], [(2,)]).enqueue(some()), "takes no lists"),
-    (lambda: af.Stack("float64").push(some()), "stack_push takes no lists"),
+    (lambda: af.state.FIFOQueue(3, ["float64"], [(2,)]).enqueue(some()), "takes no lists"),
+    (lambda: af.state.Stack("float64").push(some()), "stack_push takes no lists"),
     (lambda: tensor_list.list_write(f(2), 0, f(2)), "list_write takes a list of tensors, got (2,) float64"),
     (lambda: tensor_list.list_write(some(), 0, f(3)), "list_write takes elements that fit (2,) float64, got (3,) float64"),
     (lambda: tensor_list.list_write(some(), 0, af.cast(f(2), "float32")), "got (2,) float32"),

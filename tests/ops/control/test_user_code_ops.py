@@ -90,18 +90,18 @@ def test_no_code_of_the_user_is_asked_inside_an_atomic_block() -> None:
 def test_a_graph_that_is_read_needs_the_code_by_its_keys() -> None:
     with af.Graph() as graph:
         af.call(af.actor(Total), "add", 1.0, outputs=F32)
-    data, arrays = af.to_data(graph)
+    data, arrays = af.io.to_data(graph)
 
-    again = af.from_data(data, arrays, graph.objects)
+    again = af.io.from_data(data, arrays, graph.objects)
 
     assert fingerprint(again) == fingerprint(graph)
     with pytest.raises(errors.GraphError, match="'actor/Total', which was not handed in"):
-        af.from_data(data, arrays, {})
+        af.io.from_data(data, arrays, {})
     for attr in ("object", "actor"):
-        wrong, _ = af.to_data(graph)
+        wrong, _ = af.io.to_data(graph)
         wrong["nodes"][-1]["attrs"][attr] = "nothing"
         with pytest.raises(errors.GraphError, match="no object 'nothing'"):
-            af.from_data(wrong, arrays, graph.objects)
+            af.io.from_data(wrong, arrays, graph.objects)
 
 
 def test_graphs_of_other_code_have_other_fingerprints() -> None:

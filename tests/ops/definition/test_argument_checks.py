@@ -68,10 +68,10 @@ def test_every_resource_takes_the_dtypes_that_tensors_have(float32: Any) -> None
     with af.Graph():
         made = [
             af.TensorArray(float32),
-            af.FIFOQueue(1, float32, ()),
-            af.Stack(float32),
-            af.ConditionalAccumulator(float32, ()),
-            af.HashTable("bytes", float32, 0.0),
-            af.Barrier(float32, ()),
+            af.state.FIFOQueue(1, float32, ()),
+            af.state.Stack(float32),
+            af.state.ConditionalAccumulator(float32, ()),
+            af.state.HashTable("bytes", float32, 0.0),
+            af.state.Barrier(float32, ()),
         ]
     assert len(made) == 6

@@ -13,8 +13,8 @@ from actorflow.graph.resource import AccumulatorDef, SparseAccumulatorDef
 from actorflow.values.spec import spec
 
 
-def sparse(**options: Any) -> af.SparseConditionalAccumulator:
-    return af.SparseConditionalAccumulator("float32", (10, 2), name="s", **options)
+def sparse(**options: Any) -> af.state.SparseConditionalAccumulator:
+    return af.state.SparseConditionalAccumulator("float32", (10, 2), name="s", **options)
 
 
 def slices(rows: int = 10) -> af.IndexedSlices:
@@ -23,20 +23,20 @@ def slices(rows: int = 10) -> af.IndexedSlices:
 
 def test_accumulators_are_declared_and_survive_being_written() -> None:
     with af.Graph() as graph, af.name_scope("ps"):
-        dense = af.ConditionalAccumulator("float32", (None, 2), "sum", name="a")
+        dense = af.state.ConditionalAccumulator("float32", (None, 2), "sum", name="a")
         rows = sparse(per_index=True)
 
     assert isinstance(graph.resources["ps/a"], AccumulatorDef)
     assert isinstance(graph.resources["ps/s"], SparseAccumulatorDef)
     assert repr(dense) == "<ConditionalAccumulator ps/a: sum of (None, 2) float32>"
     assert repr(rows) == ("<SparseConditionalAccumulator ps/s: mean of rows of (10, 2) float32, per index>")
-    assert af.from_data(*af.to_data(graph)).resources == graph.resources
+    assert af.io.from_data(*af.io.to_data(graph)).resources == graph.resources
 
 
 @pytest.mark.parametrize("kind", ["accumulator", "sparse_accumulator"])
 def test_every_op_names_the_accumulator_and_knows_its_order(kind: str) -> None:
     with af.Graph():
-        dense = af.ConditionalAccumulator("float32", (2,))
+        dense = af.state.ConditionalAccumulator("float32", (2,))
         a: Any = dense if kind == "accumulator" else sparse()
         taken = a.take_grad(2)
         built = {
@@ -57,7 +57,9 @@ def test_every_op_names_the_accumulator_and_knows_its_order(kind: str) -> None:
 
 def test_takes_know_what_they_give() -> None:
     with af.Graph():
-        assert af.ConditionalAccumulator("float32", (None, 2)).take_grad(1).spec == spec("float32", (None, 2))
+        assert af.state.ConditionalAccumulator("float32", (None, 2)).take_grad(1).spec == spec(
+            "float32", (None, 2)
+        )
         taken = sparse().take_grad(1)
 
     assert isinstance(taken, af.IndexedSlices)
@@ -70,7 +72,7 @@ def test_takes_know_what_they_give() -> None:
 
 def test_fetched_slices_are_taken_as_slices() -> None:
     with af.Graph():
-        given = af.Slices(np.ones((2, 2), "float32"), np.array([1, 3]), (10, 2))
+        given = af.types.Slices(np.ones((2, 2), "float32"), np.array([1, 3]), (10, 2))
 
         assert sparse().apply_grad(given).dtype == np.bool_
 
@@ -100,7 +102,7 @@ def test_fetched_slices_are_taken_as_slices() -> None:
 )
 def test_use_that_does_not_fit_is_refused(use: Any, message: str) -> None:
     with af.Graph():
-        d, s = af.ConditionalAccumulator("float32", (2,), name="d"), sparse()
+        d, s = af.state.ConditionalAccumulator("float32", (2,), name="d"), sparse()
 
         with pytest.raises(SpecError, match=message) as caught:
             use(d, s)
@@ -110,16 +112,28 @@ def test_use_that_does_not_fit_is_refused(use: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: af.ConditionalAccumulator("float32", (), "max"), "is 'mean' or 'sum', got 'max'"),
-        (lambda: af.ConditionalAccumulator("float32", (), None), "is 'mean' or 'sum', got None"),  # type: ignore[arg-type]
-        (lambda: af.ConditionalAccumulator("int32"), "the mean of an accumulator is of floating or complex"),
-        (lambda: af.ConditionalAccumulator("bool", (), "sum"), "the sum of an accumulator is of numbers"),
-        (lambda: af.ConditionalAccumulator("bytes", (), "sum"), "the sum of an accumulator is of numbers"),
-        (lambda: af.ConditionalAccumulator("float32", (-1,)), "sizes cannot be negative"),
-        (lambda: af.ConditionalAccumulator((3,)), "no tensor has dtype"),
-        (lambda: af.SparseConditionalAccumulator("float32", (None, 2)), "knows the shape of the whole table"),
-        (lambda: af.SparseConditionalAccumulator("float32", ()), "knows the shape of the whole table"),
-        (lambda: af.SparseConditionalAccumulator("float32", (3,), per_index=1), "True or False, got 1"),  # type: ignore[arg-type]
+        (lambda: af.state.ConditionalAccumulator("float32", (), "max"), "is 'mean' or 'sum', got 'max'"),
+        (lambda: af.state.ConditionalAccumulator("float32", (), None), "is 'mean' or 'sum', got None"),  # type: ignore[arg-type]
+        (
+            lambda: af.state.ConditionalAccumulator("int32"),
+            "the mean of an accumulator is of floating or complex",
+        ),
+        (
+            lambda: af.state.ConditionalAccumulator("bool", (), "sum"),
+            "the sum of an accumulator is of numbers",
+        ),
+        (
+            lambda: af.state.ConditionalAccumulator("bytes", (), "sum"),
+            "the sum of an accumulator is of numbers",
+        ),
+        (lambda: af.state.ConditionalAccumulator("float32", (-1,)), "sizes cannot be negative"),
+        (lambda: af.state.ConditionalAccumulator((3,)), "no tensor has dtype"),
+        (
+            lambda: af.state.SparseConditionalAccumulator("float32", (None, 2)),
+            "knows the shape of the whole table",
+        ),
+        (lambda: af.state.SparseConditionalAccumulator("float32", ()), "knows the shape of the whole table"),
+        (lambda: af.state.SparseConditionalAccumulator("float32", (3,), per_index=1), "True or False, got 1"),  # type: ignore[arg-type]
     ],
 )
 def test_accumulator_that_cannot_be_is_refused(make: Any, message: str) -> None:
@@ -130,7 +144,7 @@ def test_accumulator_that_cannot_be_is_refused(make: Any, message: str) -> None:
 
 def test_integers_may_be_summed() -> None:
     with af.Graph():
-        assert af.ConditionalAccumulator("int32", (), "sum").take_grad(1).dtype == np.int32
+        assert af.state.ConditionalAccumulator("int32", (), "sum").take_grad(1).dtype == np.int32
 
 
 def test_names_are_unique_and_accumulators_belong_to_their_graph() -> None:

@@ -38,10 +38,10 @@ class Bank:
             self.x = af.placeholder("float32", (), name="x")
             with af.atomic(self.a, self.b, name="transfer") as self.transfer:
                 taken = self.a.assign(self.a - self.x)
-                af.check_numerics(taken, name="check")
+                af.math.check_numerics(taken, name="check")
                 self.b.assign(self.b + self.x)
                 self.sum_inside = self.a.read() + self.b.read()
-                self.checked = af.check_numerics(taken)
+                self.checked = af.math.check_numerics(taken)
             self.look = [self.a.read(), self.b.read(), self.a.version(), self.b.version()]
 
     async def seen(self, session: af.Session) -> list[int]:

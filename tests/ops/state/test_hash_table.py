@@ -12,8 +12,8 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import HashTableDef
 
 
-def table(**options: Any) -> af.HashTable:
-    return af.HashTable("bytes", "float32", 0.0, (2,), name="t", **options)
+def table(**options: Any) -> af.state.HashTable:
+    return af.state.HashTable("bytes", "float32", 0.0, (2,), name="t", **options)
 
 
 def test_table_is_declared_and_survives_being_written() -> None:
@@ -28,7 +28,7 @@ def test_table_is_declared_and_survives_being_written() -> None:
         "input/t/initial_keys",
         "input/t/initial_values",
     ]
-    assert af.from_data(*af.to_data(graph)).resources == graph.resources
+    assert af.io.from_data(*af.io.to_data(graph)).resources == graph.resources
 
 
 def test_every_op_names_the_table_and_knows_its_order() -> None:
@@ -98,7 +98,7 @@ def test_a_table_that_does_not_change_says_so_at_the_line(use: Any) -> None:
         assert "test_hash_table.py:" in str(e.value)
 
 
-class Vocabulary(af.HashTable):
+class Vocabulary(af.state.HashTable):
     """A table from which only the arguments under test differ."""
 
     def __init__(self, **options: Any) -> None:
@@ -109,46 +109,49 @@ class Vocabulary(af.HashTable):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: af.HashTable("float32", "int64", 0), "are integers, bool or bytes, got float32"),
-        (lambda: af.HashTable("string", "int64", 0), "text is given as bytes"),
-        (lambda: af.HashTable(None, "int64", 0), "the keys of a table takes? a dtype, got None"),
-        (lambda: af.HashTable("int64", "int64", 1.5), r"the default of a table fits \(\) int64, got 1.5"),
+        (lambda: af.state.HashTable("float32", "int64", 0), "are integers, bool or bytes, got float32"),
+        (lambda: af.state.HashTable("string", "int64", 0), "text is given as bytes"),
+        (lambda: af.state.HashTable(None, "int64", 0), "the keys of a table takes? a dtype, got None"),
         (
-            lambda: af.HashTable("int64", "int64", [1, 2]),
+            lambda: af.state.HashTable("int64", "int64", 1.5),
+            r"the default of a table fits \(\) int64, got 1.5",
+        ),
+        (
+            lambda: af.state.HashTable("int64", "int64", [1, 2]),
             r"the default of a table fits \(\) int64, got \[1, 2\]",
         ),
-        (lambda: af.HashTable("int64", "int64", None), "the default of a table fits"),
-        (lambda: af.HashTable("int64", "int64", af.constant(1)), "is known while the graph is built"),
-        (lambda: af.HashTable("int64", "int64", 0, (None,)), "one shape, all of it known"),  # type: ignore[arg-type]
-        (lambda: af.HashTable("int64", "int64", 0, initial=[1]), "a pair \\(keys, values\\), got"),  # type: ignore[arg-type]
-        (lambda: af.HashTable("int64", "int64", 0, initial=([1, 1], [2, 3])), "key 1 comes twice"),
+        (lambda: af.state.HashTable("int64", "int64", None), "the default of a table fits"),
+        (lambda: af.state.HashTable("int64", "int64", af.constant(1)), "is known while the graph is built"),
+        (lambda: af.state.HashTable("int64", "int64", 0, (None,)), "one shape, all of it known"),  # type: ignore[arg-type]
+        (lambda: af.state.HashTable("int64", "int64", 0, initial=[1]), "a pair \\(keys, values\\), got"),  # type: ignore[arg-type]
+        (lambda: af.state.HashTable("int64", "int64", 0, initial=([1, 1], [2, 3])), "key 1 comes twice"),
         (
-            lambda: af.HashTable("int64", "int64", 0, initial=([1, 2], [2, 3, 4])),
+            lambda: af.state.HashTable("int64", "int64", 0, initial=([1, 2], [2, 3, 4])),
             r"fits \(2,\) int64, got \[2",
         ),
         (
-            lambda: af.HashTable("int64", "int64", 0, initial=([[1]], [2])),
+            lambda: af.state.HashTable("int64", "int64", 0, initial=([[1]], [2])),
             r"fits \(1,\) int64, got \[\[1\]\]",
         ),
         (
-            lambda: af.HashTable("int64", "int64", 0, initial=([1, 2, 3], [7])),
+            lambda: af.state.HashTable("int64", "int64", 0, initial=([1, 2, 3], [7])),
             r"fits \(3,\) int64, got \[7\]: its shape is \(1,\)",
         ),
         (
-            lambda: af.HashTable("int64", "int64", 0, (2,), initial=([1, 2], [7, 8])),
+            lambda: af.state.HashTable("int64", "int64", 0, (2,), initial=([1, 2], [7, 8])),
             r"fits \(2, 2\) int64, got \[7, 8\]: its shape is \(2,\)",
         ),
-        (lambda: af.HashTable("int64", "int64", 0, initial=([1, 2], 7)), r"fits \(2,\) int64, got 7"),
+        (lambda: af.state.HashTable("int64", "int64", 0, initial=([1, 2], 7)), r"fits \(2,\) int64, got 7"),
         (
-            lambda: af.HashTable("int64", "int64", 0, initial=([b"a"], [2])),
+            lambda: af.state.HashTable("int64", "int64", 0, initial=([b"a"], [2])),
             "each key of the initial contents",
         ),
         (
-            lambda: af.HashTable("int64", "int64", 0, initial=([1, 2], [2, 3]), max_size=1),
+            lambda: af.state.HashTable("int64", "int64", 0, initial=([1, 2], [2, 3]), max_size=1),
             "cannot begin with 2",
         ),
-        (lambda: af.HashTable("int64", "int64", 0, max_size=0), "at least 1, got 0"),
-        (lambda: af.HashTable("int64", "int64", 0, mutable=1), "mutable is True or False, got 1"),  # type: ignore[arg-type]
+        (lambda: af.state.HashTable("int64", "int64", 0, max_size=0), "at least 1, got 0"),
+        (lambda: af.state.HashTable("int64", "int64", 0, mutable=1), "mutable is True or False, got 1"),  # type: ignore[arg-type]
         (lambda: Vocabulary(oov_buckets=-1), "oov_buckets is an integer of at least 0, got -1"),
         (lambda: Vocabulary(oov_buckets=2, mutable=True), "with mutable=False, got values .* mutable=True"),
         (lambda: Vocabulary(oov_buckets=2, initial=None), "oov_buckets are for a table from `initial`"),
@@ -163,7 +166,7 @@ def test_table_that_cannot_be_is_refused(make: Any, message: str) -> None:
 def test_the_default_has_the_shape_of_values_or_broadcasts_to_it() -> None:
     with af.Graph() as graph:
         table()
-        af.HashTable("int32", "float32", np.array([1, 2], "float32"), (2,), name="u")
+        af.state.HashTable("int32", "float32", np.array([1, 2], "float32"), (2,), name="u")
 
     assert graph.constants[0].tolist() == [0, 0]
     assert graph.constants[1].tolist() == [1, 2]

@@ -83,8 +83,8 @@ def test_variable_without_a_first_value_has_none_until_assigned() -> None:
             "trainable=True or trainable=False, got 'no'",
         ),
         (lambda: af.Variable(1.0, dtype="bytes"), "a variable holds numbers or bool, got .* bytes"),
-        (lambda: af.Variable([b"a"]), "af.to_number makes numbers of them"),
-        (lambda: af.Variable([b"3"], dtype="float32"), "no float32 tensor can hold .*af.to_number"),
+        (lambda: af.Variable([b"a"]), "af.strings.to_number makes numbers of them"),
+        (lambda: af.Variable([b"3"], dtype="float32"), "no float32 tensor can hold .*af.strings.to_number"),
         (
             lambda: af.Variable(cast("Any", init.he)),
             "calls a function of no arguments, got he_normal for 'variable'",

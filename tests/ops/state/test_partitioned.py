@@ -91,8 +91,8 @@ def test_a_value_of_another_number_of_rows_is_refused_in_the_step() -> None:
 
 def test_the_first_value_is_computed_as_a_whole() -> None:
     with af.Graph(seed=3) as graph:
-        one = af.Variable(af.random_normal((7, 2), seed=5), name="one")
-        parted = af.PartitionedVariable(af.random_normal((7, 2), seed=5), name="t", partitions=3)
+        one = af.Variable(af.random.normal((7, 2), seed=5), name="one")
+        parted = af.PartitionedVariable(af.random.normal((7, 2), seed=5), name="t", partitions=3)
         late = af.PartitionedVariable(dtype="int32", shape=(4,), name="late", partitions=2)
         known = [parted.is_initialised(), late.is_initialised()]
 
@@ -108,8 +108,8 @@ def test_rows_are_gathered_from_the_parts_that_have_them() -> None:
         fetches = (
             t.gather(ids),
             af.gather(t, ids),
-            af.embedding_lookup(t, ids, unique=True),
-            af.embedding_lookup(t, ids, padding_id=3),
+            af.nn.embedding_lookup(t, ids, unique=True),
+            af.nn.embedding_lookup(t, ids, padding_id=3),
             t.gather(2),
             t.gather(np.zeros((0,), "int32")),
         )
@@ -125,8 +125,8 @@ def test_rows_are_gathered_from_the_parts_that_have_them() -> None:
 NO_ROW: dict[str, Callable[[Any, Any], Any]] = {
     "gather": lambda t, ids: t.gather(ids),
     "af.gather": lambda t, ids: af.gather(t, ids),
-    "embedding_lookup": lambda t, ids: af.embedding_lookup(t, ids),
-    "unique": lambda t, ids: af.embedding_lookup(t, ids, unique=True, padding_id=3),
+    "embedding_lookup": lambda t, ids: af.nn.embedding_lookup(t, ids),
+    "unique": lambda t, ids: af.nn.embedding_lookup(t, ids, unique=True, padding_id=3),
     "scatter_add": lambda t, ids: t.scatter_add(ids, 1.0),
     "scatter_update": lambda t, ids: t.scatter_update(ids, np.ones((2, 2, 2), "float32")),
 }
@@ -149,7 +149,7 @@ def test_what_is_no_row_is_refused_in_the_step(
 
 def test_bags_take_their_rows_from_it() -> None:
     with af.Graph() as graph:
-        bags = af.embedding_bag(table(), [0, 6, 3], [0, 0, 1], combiner="sum")
+        bags = af.nn.embedding_bag(table(), [0, 6, 3], [0, 0, 1], combiner="sum")
 
     np.testing.assert_array_equal(run(graph, bags)[0], [TABLE[0] + TABLE[6], TABLE[3]])
 
@@ -202,7 +202,7 @@ def test_an_atomic_block_locks_all_parts() -> None:
 def test_it_is_found_in_a_graph_that_was_read_back() -> None:
     with af.Graph() as graph:
         table()
-    read_back = af.from_data(*af.to_data(graph))
+    read_back = af.io.from_data(*af.io.to_data(graph))
 
     with read_back:
         found = af.PartitionedVariable.existing(read_back, "t")
@@ -346,7 +346,7 @@ def test_an_update_is_that_of_one_variable_bit_for_bit(
         with af.Graph() as graph:
             w = make()
             ids = af.placeholder("int32", (None,), name="ids")
-            used = af.gather(w, ids) if gathered else af.tanh(w) * af.cast(af.size(ids), "float32")
+            used = af.gather(w, ids) if gathered else af.tanh(w) * af.cast(af.arrays.size(ids), "float32")
             loss = af.sum(used * used * used) + af.sum(used)
             update = af.minimize(loss, RULES[rule](), variables=[w] if named else None)
 

@@ -127,7 +127,7 @@ def test_names_make_dicts() -> None:
         (lambda q: q.close("no"), "cancel_pending_enqueues is True or False, got 'no'"),
         (
             lambda q: q.enqueue((np.zeros((2, 3), "float32"), b"1")),
-            "no int32 tensor can hold b'1'.*af.to_number",
+            "no int32 tensor can hold b'1'.*af.strings.to_number",
         ),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_queue_of_bytes_says_what_is_none() -> None:
 
     assert caught.value.what == (
         "no bytes tensor can hold 3: elements must be bytes, got int 3; "
-        "af.as_bytes makes bytes of a tensor of numbers"
+        "af.strings.as_bytes makes bytes of a tensor of numbers"
     )
 
 

@@ -51,7 +51,7 @@ NUMBERS: list[tuple[str, list[bytes], list[Any]]] = [
 
 @pytest.mark.parametrize(("dtype", "x", "told"), NUMBERS)
 def test_digits_are_read(dtype: str, x: list[bytes], told: list[Any]) -> None:
-    assert value(lambda fed: af.to_number(fed, dtype), x) == told
+    assert value(lambda fed: af.strings.to_number(fed, dtype), x) == told
 
 
 @pytest.mark.parametrize("dtype", [n for n in NAMES if n[0] in "iuf"])
@@ -93,23 +93,31 @@ def test_base64_goes_there_and_back_with_padding_or_without(url: bool, x: list[b
 def test_code_points_are_filled_up_or_cut() -> None:
     x = ["é€".encode(), b"", b"abc"]
 
-    assert value(lambda fed: af.decode_utf8(fed, 3), x) == [[0xE9, 0x20AC, 0], [0, 0, 0], [97, 98, 99]]
-    assert value(lambda fed: af.decode_utf8(fed, 2, -1, cut=True), x) == [[0xE9, 0x20AC], [-1, -1], [97, 98]]
+    assert value(lambda fed: af.strings.decode_utf8(fed, 3), x) == [
+        [0xE9, 0x20AC, 0],
+        [0, 0, 0],
+        [97, 98, 99],
+    ]
+    assert value(lambda fed: af.strings.decode_utf8(fed, 2, -1, cut=True), x) == [
+        [0xE9, 0x20AC],
+        [-1, -1],
+        [97, 98],
+    ]
 
 
 WRONG: list[tuple[Callable[[Any], Any], bytes, str]] = [
-    (lambda x: af.to_number(x, "int8"), b"128", "int8 holds numbers from -128 to 127, got b'128'"),
-    (lambda x: af.to_number(x, "uint8"), b"-1", "uint8 holds numbers from 0 to 255"),
-    (lambda x: af.to_number(x, "int32"), b"1.0", "invalid literal for int() with base 10: '1.0'"),
-    (lambda x: af.to_number(x, "int32"), b"1_000", "it is no number"),
-    (lambda x: af.to_number(x, "float32"), b"\xd9\xa1", "it is no number"),
-    (lambda x: af.to_number(x, "float32"), b"", "could not convert string to float: ''"),
-    (lambda x: af.to_number(x, "float32"), b"1e39", "float32 holds numbers up to 3.4028e+38"),
-    (lambda x: af.decode_raw(x, "int16", 2), b"abc", "it must have 4 bytes, 2 of int16, and has 3"),
-    (lambda x: af.decode_base64(x), b"a*b=", "it is no base64"),
-    (lambda x: af.decode_base64(x), b"abcde", "it is no base64"),
-    (lambda x: af.decode_utf8(x, 9), b"a\xff", "it is no UTF-8 at byte 1"),
-    (lambda x: af.decode_utf8(x, 1), b"ab", "it has 2 characters, more than 1"),
+    (lambda x: af.strings.to_number(x, "int8"), b"128", "int8 holds numbers from -128 to 127, got b'128'"),
+    (lambda x: af.strings.to_number(x, "uint8"), b"-1", "uint8 holds numbers from 0 to 255"),
+    (lambda x: af.strings.to_number(x, "int32"), b"1.0", "invalid literal for int() with base 10: '1.0'"),
+    (lambda x: af.strings.to_number(x, "int32"), b"1_000", "it is no number"),
+    (lambda x: af.strings.to_number(x, "float32"), b"\xd9\xa1", "it is no number"),
+    (lambda x: af.strings.to_number(x, "float32"), b"", "could not convert string to float: ''"),
+    (lambda x: af.strings.to_number(x, "float32"), b"1e39", "float32 holds numbers up to 3.4028e+38"),
+    (lambda x: af.io.decode_raw(x, "int16", 2), b"abc", "it must have 4 bytes, 2 of int16, and has 3"),
+    (lambda x: af.io.decode_base64(x), b"a*b=", "it is no base64"),
+    (lambda x: af.io.decode_base64(x), b"abcde", "it is no base64"),
+    (lambda x: af.strings.decode_utf8(x, 9), b"a\xff", "it is no UTF-8 at byte 1"),
+    (lambda x: af.strings.decode_utf8(x, 1), b"ab", "it has 2 characters, more than 1"),
 ]  # fmt: skip
 
 
@@ -127,23 +135,23 @@ def test_an_element_that_cannot_be_read_is_named(
 
 def test_elements_of_unequal_lengths_are_refused_where_none_was_given() -> None:
     with pytest.raises(DataError, match="it must have 4 bytes, 2 of int16, and has 2"):
-        value(lambda x: af.decode_raw(x, "int16"), [b"abcd", b"ab"])
+        value(lambda x: af.io.decode_raw(x, "int16"), [b"abcd", b"ab"])
     with pytest.raises(DataError, match="its length must be a multiple of 2, got b'abc'"):
-        value(lambda x: af.decode_raw(x, "int16"), [b"abc"])
+        value(lambda x: af.io.decode_raw(x, "int16"), [b"abc"])
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda x: af.decode_raw(x, "bytes"), "the result of decode_raw takes numbers or bool"),
-    (lambda x: af.decode_raw(x, "uint8", -1), "a length cannot be negative, got -1"),
-    (lambda x: af.decode_raw([1], "uint8"), "decode_raw takes bytes, got (1,) int32"),
-    (lambda x: af.to_number(x, "bool"), "the result of to_number takes integers or floating numbers, got () bool"),
-    (lambda x: af.to_number(x, "nonsense"), "no tensor has dtype 'nonsense'"),
-    (lambda x: af.encode_raw(1.0), "encode_raw joins the numbers of the last axis, got () float32"),
-    (lambda x: af.encode_raw(x), "encode_raw takes numbers or bool, got (2,) bytes"),
-    (lambda x: af.as_bytes(x), "as_bytes takes numbers or bool, got (2,) bytes"),
-    (lambda x: af.as_bytes([1], 2), "as_bytes takes floating numbers, got (1,) int32"),
-    (lambda x: af.as_bytes([1.0], 99), "as_bytes writes from 0 to 50 digits after the point, got 99"),
-    (lambda x: af.decode_utf8(x, -1), "decode_utf8 takes a length of at least 0"),
+    (lambda x: af.io.decode_raw(x, "bytes"), "the result of decode_raw takes numbers or bool"),
+    (lambda x: af.io.decode_raw(x, "uint8", -1), "a length cannot be negative, got -1"),
+    (lambda x: af.io.decode_raw([1], "uint8"), "decode_raw takes bytes, got (1,) int32"),
+    (lambda x: af.strings.to_number(x, "bool"), "the result of to_number takes integers or floating numbers, got () bool"),
+    (lambda x: af.strings.to_number(x, "nonsense"), "no tensor has dtype 'nonsense'"),
+    (lambda x: af.io.encode_raw(1.0), "encode_raw joins the numbers of the last axis, got () float32"),
+    (lambda x: af.io.encode_raw(x), "encode_raw takes numbers or bool, got (2,) bytes"),
+    (lambda x: af.strings.as_bytes(x), "as_bytes takes numbers or bool, got (2,) bytes"),
+    (lambda x: af.strings.as_bytes([1], 2), "as_bytes takes floating numbers, got (1,) int32"),
+    (lambda x: af.strings.as_bytes([1.0], 99), "as_bytes writes from 0 to 50 digits after the point, got 99"),
+    (lambda x: af.strings.decode_utf8(x, -1), "decode_utf8 takes a length of at least 0"),
 ]  # fmt: skip
 
 
@@ -158,18 +166,18 @@ def test_what_cannot_be_is_refused_while_the_graph_is_built(build: Callable[[Any
 @pytest.mark.parametrize("element", [b"YWJj====", b"YQ=", b"YR==", b"Y"])
 def test_base64_is_read_as_it_is_written(element: bytes) -> None:
     with pytest.raises(DataError, match="it is no base64"):
-        value(af.decode_base64, [element])
+        value(af.io.decode_base64, [element])
 
 
 def test_base64_of_urls_has_its_own_alphabet() -> None:
-    assert value(lambda x: af.decode_base64(x, url=True), [b"-_8="]) == [b"\xfb\xff"]
+    assert value(lambda x: af.io.decode_base64(x, url=True), [b"-_8="]) == [b"\xfb\xff"]
     with pytest.raises(DataError, match="it is no base64"):
-        value(lambda x: af.decode_base64(x, url=True), [b"+/8="])
+        value(lambda x: af.io.decode_base64(x, url=True), [b"+/8="])
 
 
 @pytest.mark.parametrize("digits", [b"1e400", b"-1e400", b"9" * 5000])
 def test_digits_beyond_the_dtype_are_no_infinity(digits: bytes) -> None:
     with pytest.raises(DataError, match="float64 holds numbers up to"):
-        value(lambda x: af.to_number(x, "float64"), [digits])
+        value(lambda x: af.strings.to_number(x, "float64"), [digits])
     with pytest.raises(DataError, match="float64 holds numbers up to"):
-        value(lambda x: af.parse_csv(x, ["float64"])[0], [digits])
+        value(lambda x: af.io.parse_csv(x, ["float64"])[0], [digits])

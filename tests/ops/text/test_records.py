@@ -39,7 +39,7 @@ def parsed(build: Callable[[Any], Any], x: list[bytes]) -> Any:
 def test_cells_become_columns_with_defaults_for_empty_ones() -> None:
     rows = [b"1,0.5,Ann", b',,"Bo ""B"", C"\r\n', b'-3,1e3,"two\nlines"\n', b"4,,"]
 
-    found = parsed(lambda x: af.parse_csv(x, ["int32", "float64", "bytes"], [7, 0.1, b"no\xff"]), rows)
+    found = parsed(lambda x: af.io.parse_csv(x, ["int32", "float64", "bytes"], [7, 0.1, b"no\xff"]), rows)
 
     assert found == [[1, 7, -3, 4], [0.5, 0.1, 1000.0, 0.1], [b"Ann", b'Bo "B", C', b"two\nlines", b"no\xff"]]
 
@@ -58,7 +58,7 @@ def test_what_another_writer_wrote_is_read_back(rows: list[list[bytes]], delimit
         )
         records.append(out.getvalue().encode("latin-1"))
 
-    found = parsed(lambda x: af.parse_csv(x, ["bytes"] * 3, [b""] * 3, delimiter.encode()), records)
+    found = parsed(lambda x: af.io.parse_csv(x, ["bytes"] * 3, [b""] * 3, delimiter.encode()), records)
 
     assert list(map(list, zip(*found, strict=True))) == rows
 
@@ -67,18 +67,18 @@ def test_a_quote_does_not_reach_into_the_next_record() -> None:
     with pytest.raises(
         DataError, match=r"element at index \(1,\): it is no record .*: unexpected end of data"
     ):
-        parsed(lambda x: af.parse_csv(x, ["bytes"]), [b"a", b'"b', b'c"', b"d"])
+        parsed(lambda x: af.io.parse_csv(x, ["bytes"]), [b"a", b'"b', b'c"', b"d"])
 
 
 def test_many_records_are_read_and_the_wrong_one_of_them_is_named() -> None:
     rows = [b'%d,"%d\n"\r\n' % (i, i) for i in range(9000)]
 
-    numbers, texts = parsed(lambda x: af.parse_csv(x, ["int16", "bytes"]), rows)
+    numbers, texts = parsed(lambda x: af.io.parse_csv(x, ["int16", "bytes"]), rows)
 
     assert numbers == list(range(9000))
     assert texts == [b"%d\n" % i for i in range(9000)]
     with pytest.raises(DataError, match=r"element at index \(5000,\): it has 1 cells and not 2"):
-        parsed(lambda x: af.parse_csv(x, ["int16", "bytes"]), [*rows[:5000], b"5", *rows[5000:]])
+        parsed(lambda x: af.io.parse_csv(x, ["int16", "bytes"]), [*rows[:5000], b"5", *rows[5000:]])
 
 
 WRONG_ROWS = [
@@ -99,7 +99,7 @@ WRONG_ROWS = [
 @pytest.mark.parametrize(("wrong", "said"), WRONG_ROWS, ids=[repr(w) for w, _ in WRONG_ROWS])
 def test_a_record_that_cannot_be_read_is_named(wrong: bytes, said: str) -> None:
     with pytest.raises(DataError) as caught:
-        parsed(lambda x: af.parse_csv(x, ["int8", "bytes"]), [b"1,a", wrong])
+        parsed(lambda x: af.io.parse_csv(x, ["int8", "bytes"]), [b"1,a", wrong])
 
     assert f"parse_csv cannot read the element at index (1,): {said}" in caught.value.what
     assert repr(wrong) in caught.value.what
@@ -126,7 +126,7 @@ def test_features_become_tensors_with_defaults_for_missing_ones(packed: bool) ->
         packed=packed,
     )
 
-    found = parsed(lambda x: af.parse_example(x, FEATURES), [first, second])
+    found = parsed(lambda x: af.io.parse_example(x, FEATURES), [first, second])
 
     assert found == {
         "image": [b"\x89\0", b""],
@@ -141,16 +141,16 @@ def test_a_list_that_is_there_and_empty_is_a_feature_of_no_values() -> None:
     no_floats = chunk(2, b"")
     empty, absent = chunk(1, chunk(1, chunk(1, b"a") + chunk(2, no_floats))), example({"b": [1]})
 
-    assert parsed(lambda x: af.parse_example(x, {"a": ("float32", (0,))}), [empty]) == {"a": [[]]}
+    assert parsed(lambda x: af.io.parse_example(x, {"a": ("float32", (0,))}), [empty]) == {"a": [[]]}
     with pytest.raises(DataError, match="feature 'a' is missing"):
-        parsed(lambda x: af.parse_example(x, {"a": ("float32", (0,))}), [absent])
+        parsed(lambda x: af.io.parse_example(x, {"a": ("float32", (0,))}), [absent])
 
 
 def test_a_message_of_known_bytes_is_read() -> None:
     """What protobuf writes for `features { feature { key: "a" value { int64_list { value: 300 } } } }`."""
     message = bytes.fromhex("0a0d 0a0b 0a0161 1206 1a04 0a02 ac02")
 
-    assert parsed(lambda x: af.parse_example(x, {"a": ("int64", ())}), [message]) == {"a": [300]}
+    assert parsed(lambda x: af.io.parse_example(x, {"a": ("int64", ())}), [message]) == {"a": [300]}
 
 
 def test_unknown_fields_are_skipped_and_the_last_of_several_counts() -> None:
@@ -158,7 +158,7 @@ def test_unknown_fields_are_skipped_and_the_last_of_several_counts() -> None:
     extra = varint(9 << 3) + varint(5) + varint(8 << 3 | 1) + b"\0" * 8 + varint(7 << 3 | 5) + b"\0" * 4
     message = extra + chunk(1, label(1) + extra) + chunk(15, b"?") + chunk(1, label(2))
 
-    assert parsed(lambda x: af.parse_example(x, {"a": ("int64", ())}), [message]) == {"a": [2]}
+    assert parsed(lambda x: af.io.parse_example(x, {"a": ("int64", ())}), [message]) == {"a": [2]}
 
 
 WRONG_MESSAGES = [
@@ -181,7 +181,7 @@ WRONG_MESSAGES = [
 @pytest.mark.parametrize(("wrong", "said"), WRONG_MESSAGES)
 def test_a_message_that_cannot_be_read_is_named(wrong: bytes, said: str) -> None:
     with pytest.raises(DataError) as caught:
-        parsed(lambda x: af.parse_example(x, {"a": ("int64", ())}), [example({"a": [1]}), wrong])
+        parsed(lambda x: af.io.parse_example(x, {"a": ("int64", ())}), [example({"a": [1]}), wrong])
 
     assert f"parse_example cannot read the element at index (1,): {said}" in caught.value.what
 
@@ -199,27 +199,27 @@ whole = example({"a": [1, -2], "b": [1.5], "c": [b"xyz"]})
 @FEW
 def test_no_bytes_make_the_reader_fail_in_another_way(message: bytes) -> None:
     with suppress(DataError):
-        parsed(lambda x: af.parse_example(x, {"a": ("int64", (2,)), "b": ("float32", (), 0)}), [message])
+        parsed(lambda x: af.io.parse_example(x, {"a": ("int64", (2,)), "b": ("float32", (), 0)}), [message])
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda x: af.parse_csv([1], ["int32"]), "parse_csv takes bytes, got (1,) int32"),
-    (lambda x: af.parse_csv(x, []), "parse_csv makes at least one column, got none"),
-    (lambda x: af.parse_csv(x, ["bool"]), "a column of parse_csv takes integers or floating numbers, got (2,) bool"),
-    (lambda x: af.parse_csv(x, ["text"]), "no tensor has dtype 'text'"),
-    (lambda x: af.parse_csv(x, ["int8"], [None, 1]), "parse_csv takes one default for each column, got 2 for 1"),
-    (lambda x: af.parse_csv(x, ["int8"], [300]), "the default of column 0 is no int8"),
-    (lambda x: af.parse_csv(x, ["bytes"], ["a"]), "the default of column 0 is no bytes: elements must be bytes"),
-    (lambda x: af.parse_csv(x, ["int8"], [[1, 2]]), "the default of column 0 is one value, got [1, 2]"),
-    (lambda x: af.parse_csv(x, ["int8"], None, b'"'), "a delimiter is one byte, no quote and no end of line"),
-    (lambda x: af.parse_example([1], {"a": ("int64", ())}), "parse_example takes bytes, got (1,) int32"),
-    (lambda x: af.parse_example(x, {}), "parse_example reads at least one feature, got none"),
-    (lambda x: af.parse_example(x, {"a": ("int32", ())}), "a feature of an Example is of bytes, float32, int64, got int32"),
-    (lambda x: af.parse_example(x, {"a": ("int64", (None,))}), "the features of parse_example have known shapes, got (None,)"),
-    (lambda x: af.parse_example(x, {"a": "int64"}), "feature 'a' is told as (dtype, shape), got 'int64'"),  # type: ignore[dict-item]
-    (lambda x: af.parse_example(x, {"a": ("text", ())}), "feature 'a': no tensor has dtype 'text'"),
-    (lambda x: af.parse_example(x, {"a": ("int64", (), 0.5)}), "the default of feature 'a' is no int64"),
-    (lambda x: af.parse_example(x, {"a": ("int64", (3,), [1, 2])}), "the default of feature 'a' has one value or 3, got 2"),
+    (lambda x: af.io.parse_csv([1], ["int32"]), "parse_csv takes bytes, got (1,) int32"),
+    (lambda x: af.io.parse_csv(x, []), "parse_csv makes at least one column, got none"),
+    (lambda x: af.io.parse_csv(x, ["bool"]), "a column of parse_csv takes integers or floating numbers, got (2,) bool"),
+    (lambda x: af.io.parse_csv(x, ["text"]), "no tensor has dtype 'text'"),
+    (lambda x: af.io.parse_csv(x, ["int8"], [None, 1]), "parse_csv takes one default for each column, got 2 for 1"),
+    (lambda x: af.io.parse_csv(x, ["int8"], [300]), "the default of column 0 is no int8"),
+    (lambda x: af.io.parse_csv(x, ["bytes"], ["a"]), "the default of column 0 is no bytes: elements must be bytes"),
+    (lambda x: af.io.parse_csv(x, ["int8"], [[1, 2]]), "the default of column 0 is one value, got [1, 2]"),
+    (lambda x: af.io.parse_csv(x, ["int8"], None, b'"'), "a delimiter is one byte, no quote and no end of line"),
+    (lambda x: af.io.parse_example([1], {"a": ("int64", ())}), "parse_example takes bytes, got (1,) int32"),
+    (lambda x: af.io.parse_example(x, {}), "parse_example reads at least one feature, got none"),
+    (lambda x: af.io.parse_example(x, {"a": ("int32", ())}), "a feature of an Example is of bytes, float32, int64, got int32"),
+    (lambda x: af.io.parse_example(x, {"a": ("int64", (None,))}), "the features of parse_example have known shapes, got (None,)"),
+    (lambda x: af.io.parse_example(x, {"a": "int64"}), "feature 'a' is told as (dtype, shape), got 'int64'"),  # type: ignore[dict-item]
+    (lambda x: af.io.parse_example(x, {"a": ("text", ())}), "feature 'a': no tensor has dtype 'text'"),
+    (lambda x: af.io.parse_example(x, {"a": ("int64", (), 0.5)}), "the default of feature 'a' is no int64"),
+    (lambda x: af.io.parse_example(x, {"a": ("int64", (3,), [1, 2])}), "the default of feature 'a' has one value or 3, got 2"),
 ]  # fmt: skip
 
 

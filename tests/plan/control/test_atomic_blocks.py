@@ -134,7 +134,7 @@ def test_the_added_edges_lead_forward() -> None:
 def test_an_element_that_a_block_writes_is_used_when_the_block_ends() -> None:
     with af.Graph() as graph:
         a = af.Variable(1.0, name="a")
-        taken = af.FIFOQueue(4, "float32", (), name="q").dequeue()
+        taken = af.state.FIFOQueue(4, "float32", (), name="q").dequeue()
         with af.atomic(a) as block:
             a.assign_add(taken)
 

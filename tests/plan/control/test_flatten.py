@@ -84,8 +84,12 @@ def _touching() -> list[Any]:
 
 
 def _waiting() -> list[Any]:
-    queue = af.FIFOQueue(9, "int32", (), name="q")
-    return [af.cond(af.identity(True), lambda: (queue.enqueue(1), af.constant(2))[1], lambda: af.constant(3))]
+    queue = af.state.FIFOQueue(9, "int32", (), name="q")
+    return [
+        af.cond(
+            af.arrays.identity(True), lambda: (queue.enqueue(1), af.constant(2))[1], lambda: af.constant(3)
+        )
+    ]
 
 
 def _on_two_devices() -> list[Any]:
@@ -239,7 +243,7 @@ def test_control_inputs_of_a_node_hold_for_all_of_its_bodies() -> None:
         write = w.assign_add(9)
         with af.control_dependencies([write]):
             made = af.while_loop(lambda i: i < 1, lambda i: (v.assign(w.read()), i + 1)[1], 0)
-            taken = af.cond(af.identity(True), lambda: w.read() + v.read(), lambda: af.constant(0))
+            taken = af.cond(af.arrays.identity(True), lambda: w.read() + v.read(), lambda: af.constant(0))
         with af.control_dependencies([made]):
             again = w.assign_add(1)
 
@@ -251,7 +255,7 @@ def test_control_inputs_of_a_node_hold_for_all_of_its_bodies() -> None:
 
 def test_an_error_in_a_turn_names_the_line_and_the_turn() -> None:
     with af.Graph() as graph:
-        x = af.identity(af.constant([1.0, 2.0, 3.0]))
+        x = af.arrays.identity(af.constant([1.0, 2.0, 3.0]))
         out = af.while_loop(
             lambda i, _: i < 9, lambda i, y: (i + 1, y + af.gather(x, i)), (0, 0.0), lower=True
         )
@@ -285,12 +289,12 @@ def test_a_loop_without_an_end_ends_at_the_deadline_or_with_its_session(threads:
 def test_a_loop_that_fills_a_queue_keeps_others_waiting() -> None:
     """And one that does not is no reason to wait."""
     with af.Graph() as graph:
-        queue = af.FIFOQueue(1, "int32", (), name="q")
+        queue = af.state.FIFOQueue(1, "int32", (), name="q")
         fill = af.while_loop(lambda i: i < 3, lambda i: (queue.enqueue(i), i + 1)[1], 0)
         taken = queue.dequeue()
 
     async def body(session: af.Session) -> Any:
-        async with af.QueueRunner(session) as feeder:
+        async with af.state.QueueRunner(session) as feeder:
             feeder.run(fill)
             return [int(await session.run(taken)) for _ in range(5)]
 

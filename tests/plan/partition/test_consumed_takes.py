@@ -25,7 +25,7 @@ def used(graph: af.Graph, fetches: list[af.Tensor], feeds: tuple[af.Tensor, ...]
 @pytest.fixture
 def moving() -> Any:
     with af.Graph() as graph:
-        a, b = (af.FIFOQueue(2, "float32", (), name=name) for name in "ab")
+        a, b = (af.state.FIFOQueue(2, "float32", (), name=name) for name in "ab")
         yield graph, a, b
 
 
@@ -57,8 +57,8 @@ def test_a_write_uses_up_nothing_that_it_only_waits_for(moving: Any) -> None:
 
 def test_looking_something_up_uses_up_nothing(moving: Any) -> None:
     graph, _, b = moving
-    keys = af.FIFOQueue(2, "int64", (2,), name="keys")
-    table = af.HashTable("int64", "float32", 0.0, name="table")
+    keys = af.state.FIFOQueue(2, "int64", (2,), name="keys")
+    table = af.state.HashTable("int64", "float32", 0.0, name="table")
     found = table.lookup(keys.dequeue())
 
     assert used(graph, [found]) == {}

@@ -153,7 +153,7 @@ def test_every_node_of_a_part_leads_to_what_ends_it() -> None:
 def test_several_consumers_share_one_transfer_and_several_destinations_do_not() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            y = af.exp(af.random_normal((2,)), name="y")
+            y = af.exp(af.random.normal((2,)), name="y")
         with af.device(SCOPES[2]):
             z = af.add(y * 2.0, y, name="z")
     made = cut_up(lowered(graph, [z, y], []))
@@ -176,9 +176,9 @@ def test_a_feed_starts_wherever_it_is_needed_and_nowhere_else() -> None:
 def test_a_control_edge_is_a_transfer_without_a_value() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            first = af.exp(af.random_normal(()), name="first")
+            first = af.exp(af.random.normal(()), name="first")
         with af.control_dependencies([first]), af.device(SCOPES[2]):
-            second = af.random_normal((), name="second")
+            second = af.random.normal((), name="second")
     made = cut_up(lowered(graph, [second], []))
 
     assert names(made)[0] == ("^first", "1", "2")
@@ -189,9 +189,9 @@ def test_a_control_edge_is_a_transfer_without_a_value() -> None:
 def test_where_the_value_goes_as_well_it_serves_the_control_edge() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            first = af.exp(af.random_normal(()), name="first")
+            first = af.exp(af.random.normal(()), name="first")
         with af.control_dependencies([first]), af.device(SCOPES[2]):
-            second = af.random_normal((), name="second") + first
+            second = af.random.normal((), name="second") + first
     made = cut_up(lowered(graph, [second], []))
 
     assert [name for name, _, to in names(made) if to == "2"] == ["first:0"]
@@ -199,7 +199,7 @@ def test_where_the_value_goes_as_well_it_serves_the_control_edge() -> None:
 
 def test_devices_of_a_part_have_the_names_of_their_process() -> None:
     with af.Graph() as graph, af.device(SCOPES[1]):
-        y = af.exp(af.random_normal(()))
+        y = af.exp(af.random.normal(()))
     made = cut_up(lowered(graph, [y], []))
 
     assert {n.device for part in made.parts.values() for n in part.program.nodes} <= {"", "/cpu:0"}
@@ -211,9 +211,9 @@ def test_devices_of_a_part_have_the_names_of_their_process() -> None:
 def test_takes_that_are_used_elsewhere_are_numbered_and_others_are_not() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            a, b = (af.FIFOQueue(2, "float32", (), name=name) for name in "ab")
+            a, b = (af.state.FIFOQueue(2, "float32", (), name=name) for name in "ab")
         with af.device(SCOPES[2]):
-            c = af.FIFOQueue(2, "float32", (), name="c")
+            c = af.state.FIFOQueue(2, "float32", (), name="c")
         near, far = b.enqueue(b.dequeue()), c.enqueue(a.dequeue() + 1.0)
     made = cut_up(lowered(graph, [near, far], []))
 
@@ -227,7 +227,7 @@ def test_takes_that_are_used_elsewhere_are_numbered_and_others_are_not() -> None
 def test_a_take_that_is_used_at_home_by_way_of_another_process_is_numbered_too() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[1]):
-            a = af.FIFOQueue(2, "float32", (), name="a")
+            a = af.state.FIFOQueue(2, "float32", (), name="a")
         with af.device(SCOPES[2]):
             there = af.exp(a.dequeue())
         back = a.enqueue(there)
@@ -297,7 +297,7 @@ def test_a_loop_hears_of_its_beginning_by_what_is_small() -> None:
     with af.Graph() as graph:
         with af.device(SCOPES[2]):
             array = af.TensorArray("float32", element_shape=()).write(0, 2.0)
-        start = af.identity(af.constant(0))
+        start = af.arrays.identity(af.constant(0))
 
         def turn(array: Any, i: Any) -> Any:
             with af.device(SCOPES[1]):

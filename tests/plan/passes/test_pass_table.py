@@ -22,11 +22,11 @@ from tests.plan.running import run
 Verb = Callable[..., af.Tensor]
 
 ONE: dict[str, Verb] = {
-    "identity": af.identity,
+    "identity": af.arrays.identity,
     "stop_gradient": af.stop_gradient,
     "negative": lambda x: -x,
     "abs": af.abs,
-    "relu": af.relu,
+    "relu": af.nn.relu,
     "exp": af.exp,
     "transposed": lambda x: af.transpose(x) if x.spec.rank else x,
     "flat": lambda x: af.reshape(x, (-1,)),
@@ -49,12 +49,12 @@ ONE: dict[str, Verb] = {
     "over 1": lambda x: x / 1.0,
     "to the 1": lambda x: af.pow(x, af.constant(1.0)) if x.dtype == np.float32 else x,
     "where": lambda x: af.where(x > 0, x, 1.0 / x),
-    "guard": af.check_numerics,
-    "guard of size": lambda x: af.ensure_shape(x, (4,) if x.spec.rank == 1 else x.shape),
+    "guard": af.math.check_numerics,
+    "guard of size": lambda x: af.arrays.ensure_shape(x, (4,) if x.spec.rank == 1 else x.shape),
     "complex": lambda x: (
-        af.real(1.0 * (af.complex(*(af.stop_gradient(x),) * 2) * 1.0)) if x.dtype == np.float32 else x
+        af.real(1.0 * (af.math.complex(*(af.stop_gradient(x),) * 2) * 1.0)) if x.dtype == np.float32 else x
     ),
-    "late shape": lambda x: af.reshape(af.reshape(x, af.shape(x)), (4,)) if x.shape == (4,) else x,
+    "late shape": lambda x: af.reshape(af.reshape(x, af.arrays.shape(x)), (4,)) if x.shape == (4,) else x,
 }
 TWO: dict[str, Verb] = {
     "add": af.add,
@@ -167,7 +167,7 @@ def after(names: Sequence[str], fetches: Sequence[af.Tensor], *feeds: af.Tensor)
 def test_what_has_no_effect_is_taken_away() -> None:
     with af.Graph():
         x = af.placeholder("float32", (2, 3), name="x")
-        y = af.transpose(af.transpose(-af.negative(af.identity(x) * 1.0)))
+        y = af.transpose(af.transpose(-af.negative(af.arrays.identity(x) * 1.0)))
         z = af.reshape(af.cast(af.cast(y, "float64"), "float32"), (2, 3))
 
     assert after(["simplify", "sweep"], [z], x) == []
@@ -210,7 +210,7 @@ def test_a_chain_of_transpositions_becomes_one() -> None:
 def test_what_may_fail_is_run_also_when_only_its_shape_is_needed() -> None:
     with af.Graph():
         x = af.placeholder("float32", (4,), name="x")
-        zeros = af.zeros_like(af.check_numerics(x))
+        zeros = af.zeros_like(af.math.check_numerics(x))
 
     assert after(ALL, [zeros], x) == ["check_numerics", "zeros_like"]
 
@@ -258,7 +258,7 @@ def test_a_constant_that_would_fill_the_memory_is_not_kept() -> None:
 
 def test_a_fold_that_fails_is_left_to_the_step() -> None:
     with af.Graph():
-        y = af.check_numerics(af.log(af.constant(-1.0)), "a bad rate")
+        y = af.math.check_numerics(af.log(af.constant(-1.0)), "a bad rate")
 
     assert after(ALL, [y]) == ["check_numerics"]
 
@@ -274,7 +274,7 @@ def test_no_list_becomes_a_constant_and_equal_lists_become_one() -> None:
 
 def test_random_numbers_are_neither_folded_nor_merged() -> None:
     with af.Graph():
-        a, b = af.random_uniform((2,), seed=1), af.random_uniform((2,), seed=1)
+        a, b = af.random.uniform((2,), seed=1), af.random.uniform((2,), seed=1)
     program = apply_passes(lowered([a, b], []), ALL)
 
     assert [node.op for node in program.nodes if node.kind is NodeKind.RANDOM] == ["random_uniform"] * 2
@@ -285,7 +285,7 @@ def test_what_waits_is_neither_folded_nor_merged_nor_taken_away() -> None:
         x = af.placeholder("float32", (), name="x")
         first = af.exp(x)
         with af.control_dependencies([first]):
-            waiting = [af.identity(x), af.negative(2.0), af.exp(x)]
+            waiting = [af.arrays.identity(x), af.negative(2.0), af.exp(x)]
 
     assert sorted(after(ALL, waiting, x)) == ["exp", "exp", "identity", "negative"]
 
@@ -322,7 +322,7 @@ def test_equal_nodes_become_one_and_constants_are_compared_by_their_bits() -> No
 def test_attributes_that_python_holds_equal_tell_nodes_apart() -> None:
     with af.Graph():
         x = af.placeholder("float32", (2,), name="x")
-        y = [af.leaky_relu(x, 0.0), af.leaky_relu(x, -0.0)]
+        y = [af.nn.leaky_relu(x, 0.0), af.nn.leaky_relu(x, -0.0)]
 
     assert len(after(["cse", "sweep"], y, x)) == 2
 
@@ -359,7 +359,7 @@ def test_whoever_waits_for_a_node_that_was_merged_waits_for_the_one_that_stays()
     with af.Graph() as graph:
         x = af.placeholder("float32", (2,), name="x")
         v = af.Variable(0.0, name="v")
-        checks = [af.check_numerics(x), af.check_numerics(x)]
+        checks = [af.math.check_numerics(x), af.math.check_numerics(x)]
         with af.control_dependencies([checks[1]]):
             write = v.assign(1.0)
         total = af.sum(checks[0])
@@ -376,7 +376,7 @@ def test_whoever_waits_for_a_node_that_was_merged_waits_for_the_one_that_stays()
 def test_whoever_waits_for_a_node_that_is_gone_waits_for_its_inputs() -> None:
     with af.Graph():
         v = af.Variable(1.0, name="v")
-        gone = af.identity(v.read())
+        gone = af.arrays.identity(v.read())
         x = af.placeholder("float32", (), name="x")
         with af.control_dependencies([gone]):
             y = af.exp(x)
@@ -400,7 +400,7 @@ def test_a_session_trains_to_the_same_bits_with_and_without_passes() -> None:
         x = af.placeholder("float32", (None, 3), name="x")
         w = af.Variable(af.init.glorot((3, 2)), name="w")
         b = af.Variable(af.init.zeros((2,)), name="b")
-        loss = af.mean(af.softmax_cross_entropy(af.relu(x @ w + b), af.argmax(x[:, :2], axis=1)))
+        loss = af.mean(af.nn.softmax_cross_entropy(af.nn.relu(x @ w + b), af.argmax(x[:, :2], axis=1)))
         train = af.minimize(loss, af.optim.adam(0.1))
     value = np.linspace(-1, 0, 12, dtype=np.float32).reshape(4, 3) * [1, 1, -1]
 

@@ -52,7 +52,7 @@ def test_a_session_hands_over_what_its_kernels_took() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (None, 64), name="x")
         y = af.matmul(x, af.zeros((64, 64)), name="y")
-        small = af.exp(af.random_normal((2,)), name="small")
+        small = af.exp(af.random.normal((2,)), name="small")
         af.exp(x, name="other")
 
     async def main() -> dict[tuple[str, str], float]:

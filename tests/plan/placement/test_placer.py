@@ -110,7 +110,7 @@ def test_state_and_scopes_stay_what_computes_may_move() -> None:
 def test_bytes_stay_off_cards() -> None:
     with af.Graph() as graph:
         x = af.placeholder("bytes", (None,), name="x")
-        y = af.bytes_lower(x)
+        y = af.strings.lower(x)
     quick = CostModel(unit_s={"cpu": 1.0, "gpu": 1e-12}, within=DeviceLink(0.0, 1e15))
 
     program = placed(graph, [y], [x], Placer(way="list", cost=quick), ("/cpu:0", "/gpu:0"))
@@ -231,7 +231,7 @@ def test_an_order_never_makes_what_fills_a_queue_wait_for_the_queue(limit: int) 
     """The dequeue is built first, and waits for what is built behind it."""
     with af.Graph() as graph:
         x = af.placeholder("float32", (), name="x")
-        queue = af.FIFOQueue(4, ["float32"], [()])
+        queue = af.state.FIFOQueue(4, ["float32"], [()])
         taken = af.sum(af.zeros((1000,)) + queue.dequeue())
         put = queue.enqueue(af.sum(af.zeros((1000,)) + x))
 
@@ -257,7 +257,7 @@ def drawn_graph(data: st.DataObject, most: int) -> tuple[af.Graph, af.Tensor, af
             if data.draw(st.integers(0, 5)) == 0:
                 made.append(w.assign_add(made[-1]))
             if data.draw(st.integers(0, 5)) == 0:
-                made.append(made[-1] + af.random_normal((5,)))
+                made.append(made[-1] + af.random.normal((5,)))
     return graph, x, w, made[2:]
 
 

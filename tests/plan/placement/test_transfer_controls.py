@@ -226,7 +226,7 @@ def kernels(data: st.DataObject) -> tuple[af.Graph, list[af.Tensor]]:
     """Kernels on five floats over three processes, of which the last few are fetched; nothing is fed."""
     scopes = st.sampled_from([None, *APART])
     with af.Graph(seed=1) as graph:
-        made = [af.random_normal((5,))]
+        made = [af.random.normal((5,))]
         for _ in range(data.draw(st.integers(1, 12))):
             a, b = (data.draw(st.sampled_from(made)) for _ in range(2))
             with af.device(data.draw(scopes)):
@@ -305,10 +305,10 @@ def test_in_whatever_order_processes_go_on_none_holds_more_than_one_by_one(data:
 def test_without_its_gates_a_process_could_hold_more() -> None:
     """So the law above can fail: values are pushed, and six of them could come at once."""
     with af.Graph(seed=1) as graph:
-        total = af.random_normal((5,))
+        total = af.random.normal((5,))
         for _ in range(6):
             with af.device(THERE):
-                there = af.random_normal((5,))
+                there = af.random.normal((5,))
             total = total + there
     limit, made = one_by_one(graph, [total])
     plan = plan_program(graph, [total.port], [], APART, ())
