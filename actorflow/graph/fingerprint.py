@@ -14,7 +14,7 @@ def fingerprint(graph: Graph) -> str:
     """Returns 32 hex digits that two graphs share if they compute the same in the same way.
 
     Nodes, resources, constants bit for bit, the seed, and objects such as optimizers count; of those what
-    `likeness` tells. Where in which file something was made does not: paths differ between machines.
+    `values.fingerprint` tells. Where in which file something was made does not: paths differ elsewhere.
     """
     data, constants = to_data(graph)
     of_bodies = [node for body in data["bodies"] for node in body["nodes"]]

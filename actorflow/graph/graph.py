@@ -235,7 +235,7 @@ class Graph:
         return found
 
     def keep_object(self, key: str, value: Any) -> None:
-        """Stores a Python object under this key, with its likeness now, before anything runs."""
+        """Stores a Python object under this key, with its fingerprint now, before anything runs."""
         self.objects[key] = value
         self.likenesses[key] = fingerprint(value)
 

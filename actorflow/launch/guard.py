@@ -15,7 +15,7 @@ import select
 import signal
 
 PATIENCE_S = 0.7
-"""How long children may take after the launcher's death; `orphanage` ends most of them sooner."""
+"""How long children may take after the launcher's death; `parent_death` ends most of them sooner."""
 
 _LOOKS = 14
 

@@ -111,7 +111,7 @@ class ProcessSupervisor:
 
     **Promise.** Every process that was started is reaped when `close` returns or raises, also when it was
     stopped by a signal, ignores SIGTERM, was about to be started again, or the caller was cancelled. When
-    this process dies, its children hear of it; see `orphanage`.
+    this process dies, its children hear of it; see `parent_death`.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from actorflow.launch.spawn import KILLED_S, Child, DeathPipe, reap
 
 
 class Watchdog:
-    """Sees to it that children do not outlive this process for long; see `guard` and `orphanage`.
+    """Sees to it that children do not outlive this process for long; see `guard` and `parent_death`.
 
     Attributes:
         pipe: Which every child inherits.

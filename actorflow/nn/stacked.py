@@ -81,13 +81,13 @@ def stack_cells(cells: Sequence[Cell], *, dropout: float = 0.0, name: str | None
     Args:
         cells: From the lowest on; the inputs of each are the units of the one below.
         dropout: The part of the outputs between two of them that is dropped in training.
-        name: Of the layer; by default `stack_cells`, `stacked_1`, …
+        name: Of the layer; by default `stacked`, `stacked_1`, …
 
     Raises:
         SpecError: for what are no cells, and for cells that do not fit on each other.
 
     >>> with af.Graph():
-    ...     cells = af.nn.stacked([af.nn.GRUCell(8, 16), af.nn.GRUCell(16, 16)], dropout=0.1)
+    ...     cells = af.nn.stack_cells([af.nn.GRUCell(8, 16), af.nn.GRUCell(16, 16)], dropout=0.1)
     ...     x = af.placeholder("float32", (None, 20, 8), name="x")
     ...     outputs, states = af.nn.rnn(cells, x, training=True)
     ...     print(outputs.spec, len(states))

@@ -65,7 +65,7 @@ def elementwise(
 def in_blocks(
     step: Step, grads: Arrays, params: Arrays, slots: Sequence[Arrays], *, wide: bool = False
 ) -> tuple[dict[str, Array], list[dict[str, Array]]]:
-    """Returns the deltas of every parameter and its new slots, all in new arrays in C order; Rows for Rows.
+    """Returns the deltas of every parameter and its new slots, in new arrays in C order; of rows, rows.
 
     Args:
         step: What to do to a block.

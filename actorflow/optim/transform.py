@@ -8,33 +8,33 @@
 tuples with arrays at its leaves. Knows no graph: who owns the arrays, and when deltas are applied,
 is others' business.
 
-A gradient may be sparse: `rows.Rows`, which has the rows of the parameter that it touches (int64
+A gradient may be sparse: `SparseRows`, which has the rows of the parameter that it touches (int64
 indices, distinct and ascending) and their values. A transform that says `sparse=True` is handed
-it as it is. Then for each name whose gradient is Rows, and for no other:
+it as it is. Then for each name whose gradient is SparseRows, and for no other:
 
-    deltas[name]   is Rows with the same indices (or an array, if every row is to change)
+    deltas[name]   is SparseRows with the same indices (or an array, if every row is to change)
     a leaf of the state that has the parameter's rows
-                   comes back as Rows too, with its new rows; the others keep what they were. An array
+                   comes back as SparseRows too, with its new rows; the others keep what they were. An array
                    replaces the leaf as a whole, and the array that was there leaves it as it is.
 
 So a sparse update costs what its rows cost, and touches no other row of parameters and state, bit
 for bit ("lazy"): a mean that a dense update would have let decay stands still meanwhile. Any other
 transform is handed `dense(grad)`, which is always right and costs as much as the table.
 
-A rule whose arithmetic goes row by row is written once for both, with `rows`:
+A rule whose arithmetic goes row by row is written once for both, with `values.sparse`:
 
     for name, grad in grads.items():
         g = values_of(grad)                       # the rows' values, or the dense gradient itself
         m = beta * rows_of(state[name], grad) + g     # a copy of the same rows, or the whole array itself
-        new_state[name] = as_rows(m, grad)        # Rows again, or the array
+        new_state[name] = as_rows(m, grad)        # SparseRows again, or the array
         deltas[name] = as_rows(-lr * m, grad)
 
-`rows_of` gives a copy for Rows and the array itself otherwise: so do not write into what it gives. A
-leaf with a number for each row, say, is `Rows(grad.indices, numbers, (grad.shape[0],))`. A state has
-Rows only in what `update` returns; what it is given has whole arrays.
+`rows_of` gives a copy for SparseRows and the array itself otherwise: so do not write into what it gives. A
+leaf with a number for each row, say, is `SparseRows(grad.indices, numbers, (grad.shape[0],))`. A state has
+SparseRows only in what `update` returns; what it is given has whole arrays.
 
 Laws (tests/optim/test_laws.py): no input is changed; a delta has the shape and dtype of its
-parameter, and every leaf of the state keeps its own; equal inputs give equal bits. Of Rows: where
+parameter, and every leaf of the state keeps its own; equal inputs give equal bits. Of rows: where
 all rows are touched the update is that of the dense gradient, and other rows stay as they were.
 
 Source: the (init, update) pairs of optax.
@@ -53,10 +53,10 @@ from actorflow.runtime.name_hints import RULES, check_keywords, missing_method
 from actorflow.values.arrays import Array
 
 Arrays = Mapping[str, Array]
-"""Arrays by the name of their variable; gradients and deltas may be Rows."""
+"""Arrays by the name of their variable; gradients and deltas may be SparseRows."""
 
 State = Any
-"""A tree: a dict by strings, a tuple, an array, or (from `update`) Rows for an array."""
+"""A tree: a dict by strings, a tuple, an array, or (from `update`) SparseRows for an array."""
 
 Config = Mapping[str, Any]
 """Plain data: None, bool, int, float, str, and tuples and dicts of those."""
@@ -75,7 +75,7 @@ class Transform:
         init: params -> state before the first update.
         update: (grads, state, params) -> (deltas, state after). Changes none of its inputs. The
             names in `grads` are those of the params that were given to `init`.
-        sparse: Whether `update` takes Rows among the gradients, as the module says. Left out, it is
+        sparse: Whether `update` takes SparseRows among the gradients, as the module says. Left out, it is
             handed dense gradients only.
         filter: Whether what `update` gives are gradients still, as from a limit on them, and no
             deltas: added to the parameters they would climb. `minimize` wants a rule behind it.

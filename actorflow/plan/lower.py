@@ -46,7 +46,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class PlannedProgram:
-    """A program before it is cut or gets copies, and where its nodes go.
+    """A program before it is partitioned or gets copies, and where its nodes go.
 
     Attributes:
         graph: That of which the nodes are: the given one, or what `plan.control.flatten` made of it.

@@ -1,4 +1,4 @@
-r"""What this process runs and waits for, on stderr, when somebody asks by a signal, or loses patience.
+r"""The dump of what this process runs and waits for, on stderr, when a signal asks, or patience is lost.
 
 SIGQUIT (Ctrl-\\ on a terminal) prints the dumps of all sessions and actor systems that are open, and
 the program goes on. Ctrl-C prints them before it does its work, where something has waited for long. Where

@@ -1,4 +1,4 @@
-"""What numpy, PyTorch, TensorFlow and Keras call the things that there are here under another name.
+"""Hints at the names here of what numpy, PyTorch, TensorFlow and Keras call otherwise.
 
 Whoever knows one of them writes its word first. An error that only says that there is no such name leaves
 him to search; these tables have the word to write instead. They translate and promise no equality: where
@@ -69,6 +69,7 @@ FUNCTIONS: Mapping[str, str] = {
     "keras": "af.nn for layers, af.optim for optimizers", "module": "af.nn.Layer",
     "metrics": "af.nn.in_top_k, af.equal and others", "initializers": "af.init",
     "optimizer": "af.optim.sgd, af.optim.adam and others",
+    "feeder": "af.state.QueueRunner",
     "queue": "af.state.FIFOQueue, af.state.PriorityQueue and others", "vmap": "af.map_fn", "map": "af.map_fn",
     "vectorized_map": "af.map_fn", "pmap": "af.map_fn", "fori_loop": "af.while_loop",
     "value_and_grad": "af.gradients(ys, xs), fetched with the value", "variable_scope": "af.name_scope",

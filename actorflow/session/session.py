@@ -136,7 +136,7 @@ class Session:
         self._step_ids = itertools.count(1)
         self._admission: Admission[Step] = Admission(self.max_steps)
         self._live: dict[Step, InstalledPlan] = {}
-        self._first: dict[Step, tuple[InstalledPlan, InitialConstant]] = {}  # those that compute first values
+        self._first: dict[Step, tuple[InstalledPlan, InitialConstant]] = {}  # which compute initial values
         self._waiting: dict[Step, tuple[InstalledPlan, Sequence[Any]]] = {}
         self._steps_waits = StepWaits(self._live, self._first, self._waiting)
         self._peak = self._steps = self._failed = self._messages = 0
@@ -371,7 +371,7 @@ class Session:
         return await self._run_step(plan, fed, step)
 
     async def _run_for(self, waiter: Any, plan: InstalledPlan, fed: Sequence[Any], step: Step) -> list[Any]:
-        """Runs a step for which a handler waits, or code of the user, or a first value."""
+        """Runs a step for which a handler waits, or code of the user, or an initial value."""
         edge = Await(waiter, step)
         edge.begin()
         try:
@@ -385,7 +385,8 @@ class Session:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
-        `edge` says who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
+        `edge` says who waits for it, where that is a node of the wait-for graph; of id 0 it is an initial
+        value.
         """
         step_id = step.id
         if step.deadline_s is not None:
@@ -463,7 +464,7 @@ class Session:
         return self._plans.plan(self._executor, ports, keys)
 
     async def _first_value(self, initial: Port, first: InitialConstant) -> tuple[Any, Step]:
-        """Computes the first value of a variable, in a step of its own; returns that as well."""
+        """Computes the initial value of a variable, in a step of its own; returns that as well."""
         plan = self._plan((initial,), ())
         if plan.uninitialised:
             with self._steps_waits.unready(

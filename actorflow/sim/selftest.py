@@ -1,6 +1,6 @@
 """Shows that replay is exact: `python -m actorflow.sim.selftest`.
 
-A **pair** is a program under a schedule, drawn by a seed, with harms where it has a world. Each is
+A **pair** is a program under a schedule, drawn by a seed, with faults where it has a world. Each is
 
 1. run twice in this process, with the heap stirred in between: sets of addresses differ;
 2. run again by the plan that it tells, where that has any deviation;

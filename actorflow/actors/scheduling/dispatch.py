@@ -41,7 +41,7 @@ STILL_TURNS = 1024
 
 
 class Turn(Protocol):
-    """What an entry of the ring is about: for a node, the tag; for the others, `ALWAYS`."""
+    """What an entry of the ring is about: for a node, the tag; for the others, an `Always`."""
 
     @property
     def error(self) -> BaseException | None:
@@ -54,7 +54,7 @@ class Runnable(Protocol):
 
     @property
     def strand(self) -> str:
-        """Its name in schedules and traces: turns of one lane keep their order."""
+        """Its name in schedules and traces: turns of one strand keep their order."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class Always:
 
 
 Pick = Callable[[deque[tuple[Any, Any]]], tuple[Any, Any] | None]
-"""Removes and returns the entry whose turn it is; a simulation hands in its chooser.
+"""Removes and returns the entry whose turn it is; a simulation hands in its scheduler.
 
 None gives the event loop back at once; the pump comes again.
 """
@@ -296,7 +296,7 @@ class Dispatch:
         self._careful = max(self._careful, 2 * MOST)
 
     def _pump_one_by_one(self) -> None:
-        """The same, one entry at a time, for a chooser, whose budget is its own, or an instrument."""
+        """The same, one entry at a time, for a scheduler, whose budget is its own, or an instrument."""
         last = self._now()
         end = last + self.budget_s if self.pick is None else None
         context = self._entered

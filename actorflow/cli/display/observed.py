@@ -1,6 +1,6 @@
 """What has been seen of a training run on a cluster: who contributed, what came late, who came and went.
 
-Told of updates and of seats it keeps sums and says what is news. Nothing here prints, or reads a clock.
+Told of updates and of members it keeps sums and says what is news. Nothing here prints, or reads a clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RECENT_S = 3.0
 """How long back the rate of updates looks."""
 
 _LATE_BEATS = 2.5
-"""So many beats of silence, and a worker counts as late."""
+"""So many heartbeats of silence, and a worker counts as late."""
 
 LAST_BAR = 8
 """Stalenesses from here on are counted together."""
@@ -29,7 +29,7 @@ class ObservedWorker:
     """One worker, as far as it was seen.
 
     Attributes:
-        state: awaited, alive, dead or left; "unknown" before its seat was seen.
+        state: awaited, alive, dead or left; "unknown" before it was seen.
         incarnation: How often it has come, from 1.
         doing: What it does, in words.
         used: Contributions that updates were made of.

@@ -5,12 +5,10 @@ An actor that obeys `dataflow.state.fifo_rule`, with ends and errors.
 One producer and one consumer. Elements go in as pairs (value, number); where an epoch ends, an `END`
 goes in among them.
 
-Producer: `PutElements`s, then `EpochEnded` at the end of an epoch, which is answered once the consumer has
-    said
-whether another epoch is wanted; or `FailEpoch`, after which it ends.
-Consumer: `TakeElements`s; after `END` it says `Onward`. With `SkipEpoch` it wants no more of this epoch, and
-    hears of
-no `END`: puts of that epoch are answered False until the producer has `EpochEnded` it.
+Producer: any number of `PutElements`, then `EpochEnded` at the end of an epoch, which is answered once the
+    consumer has said whether another epoch is wanted; or `FailEpoch`, after which it ends.
+Consumer: any number of `TakeElements`; after `END` it says `Onward`. With `SkipEpoch` it wants no more of
+    this epoch, and hears of no `END`: puts of that epoch are answered False until its `EpochEnded`.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ class SkipEpoch:
 class BufferActor(Actor):
     """Owns what waits between two parts of a pipeline.
 
-    Receives: Put, Ended, Take, Fail, Onward, Skip.
+    Receives: PutElements, EpochEnded, TakeElements, FailEpoch, Onward, SkipEpoch.
     Promise: every element goes out once, in order; an error comes after all that was put before it, and
         again for whoever takes later. A put waits for room, so a slow consumer holds the producer up.
     Fails: when it stops, whoever waits gets StreamLeft.

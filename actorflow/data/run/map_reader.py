@@ -1,4 +1,4 @@
-"""An inlet whose elements go through a mapper: several chunks are under way, in order or as they end."""
+"""A reader whose elements go through a mapper: several chunks are under way, in order or as they end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Job = Future[tuple[Chunk, int, BaseException | None]]
 
 
 class MapReader:
-    """Gives what a mapper makes of the elements of another inlet.
+    """Gives what a mapper makes of the elements of another reader.
 
     Args:
         inlet: What it reads.
@@ -138,7 +138,7 @@ class MapReader:
                 return None
 
     def _fill(self) -> None:
-        """Gives the mapper as many chunks as it takes and the inlet has."""
+        """Gives the mapper as many chunks as it takes and the reader below has."""
         while len(self._under_way) < self._mapper.width and not self._ended and self._error is None:
             if self._wish is None:
                 self._wish = self._reader.want(self._chunk_size.most)

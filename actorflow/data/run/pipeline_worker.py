@@ -17,24 +17,24 @@ from actorflow.data.values.chunk import CHUNK, Chunk
 from actorflow.data.values.chunk_size import ChunkSize
 
 _TURN_S = 0.001
-"""How long a segment works before it gives others a turn, as the pump of actors does."""
+"""How long a worker works before it gives others a turn, as the pump of actors does."""
 
 
 class StartWorker:
-    """The message that starts a segment."""
+    """The message that starts a worker."""
 
 
 class PipelineWorker(Actor):
-    """Owns an inlet and the stages behind it, up to the next buffer.
+    """Owns a reader and the stages behind it, up to the next buffer.
 
     Receives: Run, once; it works until the pipeline ends or fails.
-    Sends: Put, Ended and Fail to its buffer.
+    Sends: PutElements, EpochEnded and FailEpoch to its buffer.
     Promise: what came out before a failure is put before it; it stands still while the buffer is full. What
-        is slow is worked on an element at a time, and put before the next: see `pace`.
+        is slow is worked on an element at a time, and put before the next: see `chunk_size`.
     Fails: never by what users wrote: that goes to the buffer.
 
     Args:
-        make: Makes the inlet.
+        make: Makes the reader.
         chain: The stages.
         first: What is put before anything is read.
         buffer: Where everything is put.

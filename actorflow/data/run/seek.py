@@ -48,7 +48,7 @@ class ResumePoint:
 
 
 Opener = Callable[[int, int], StageReader]
-"""(epoch, ordinal) -> an inlet of the source that begins there."""
+"""(epoch, ordinal) -> a reader of the source that begins there."""
 
 
 async def seek(

@@ -179,7 +179,7 @@ class Stream:
         source_meter: StageMeter,
         meters: Sequence[StageMeter],
     ) -> Any:
-        """Returns what makes the inlet of a part, in the actor that will own it."""
+        """Returns what makes the reader of a part, in the actor that will own it."""
         seed = self._position.seed
 
         def make(system: ActorSystem) -> StageReader:
@@ -211,7 +211,7 @@ class Stream:
         return make
 
     def _reading(self, system: ActorSystem, meter: StageMeter, start: ResumePoint) -> StageReader:
-        """Returns an inlet of the source."""
+        """Returns a reader of the source."""
         return SourceReader(
             self._source,
             self._call_site,

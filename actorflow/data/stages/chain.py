@@ -1,7 +1,7 @@
 """A run of stages without anything between them: chunks in, chunks out, epoch after epoch.
 
 Pure: no clock but the one for the meters, no loop. The same object takes a pipeline to a position
-(`replay`) and runs a part of it (`segment`).
+(`seek`) and runs a part of it (`pipeline_worker`).
 """
 
 from __future__ import annotations

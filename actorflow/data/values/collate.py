@@ -22,7 +22,7 @@ def collate(values: list[Any]) -> Any:
     takes 0.9.
 
     Raises:
-        Uneven: elements that differ in structure, shape or dtype, or integers that int64 cannot hold.
+        UnevenElements: elements that differ in structure, shape or dtype, or integers that int64 cannot hold.
     """
     return _collate(values, "")
 

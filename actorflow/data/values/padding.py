@@ -47,7 +47,8 @@ def pad_batch(values: list[Any], padding: Any, path: str = "") -> Any:
         path: Of these elements in those of the pipeline, for errors.
 
     Raises:
-        Uneven: elements that differ in structure, number of axes or dtype, or that the padding does not fit.
+        UnevenElements: elements that differ in structure, number of axes or dtype, or that the padding does
+            not fit.
     """
     first = values[0]
     if isinstance(first, _PARTS):

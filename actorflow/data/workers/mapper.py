@@ -43,7 +43,7 @@ class Mapper(Protocol):
         ...
 
     def map(self, values: list[Any], ordinals: list[int], epoch: Epochs) -> Awaitable[list[Any]]:
-        """The results in order; raises Failed for the first element that failed."""
+        """The results in order; raises ElementFailed for the first element that failed."""
         ...
 
     async def close(self) -> None:
@@ -56,7 +56,7 @@ class ThreadMapper:
 
     Args:
         function: Of an element, and of its chance where there is a seed.
-        workers: Its threads; in a simulated run they are the setting's.
+        workers: Its threads; in a simulated run they are the environment's.
         loop: Where results come in.
         seed: Of the chance; None for a function without.
         as_bits: Whether it is given 64 random bits and not a generator.
@@ -85,7 +85,7 @@ class ThreadMapper:
         """Has nothing to do: the threads wait."""
 
     def map(self, values: list[Any], ordinals: list[int], epoch: Epochs) -> Future[list[Any]]:
-        """The results in order; raises Failed for the first element that failed."""
+        """The results in order; raises ElementFailed for the first element that failed."""
         reply: Future[list[Any]] = self._loop.create_future()
 
         def done(results: Any, error: BaseException | None, seconds: float) -> None:
@@ -128,7 +128,7 @@ def apply_chunk(
     as_bits: bool = False,
     own: Own | None = None,
 ) -> list[Any]:
-    """Returns the function's results; raises Failed, with what was done before, at the first failure."""
+    """Returns the function's results; raises ElementFailed, with what was done before, where one fails."""
     results: list[Any] = []
     try:
         chance = None if seed is None else draw_for(seed, epoch, ordinals, as_bits=as_bits)

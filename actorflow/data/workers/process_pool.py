@@ -1,10 +1,9 @@
 """A function applied to chunks of elements in a pool of spawned processes, on one event loop.
 
 Elements travel as raw buffers, functions by name; see `transport.codec.message_codec` and
-`data.workers.function_names`. There is no
-thread: the sockets of the children are read and written by the loop, and never block it. Each child
-has up to two chunks, so that one waits in its socket while it works on the other; the child with
-the fewest gets the next.
+`data.workers.function_names`. There is no thread: the sockets of the children are read and written by the
+loop, and never block it. Each child has up to two chunks, so that one waits in its socket while it works on
+the other; the child with the fewest gets the next.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ BUSY_GRACE_S = 0.05
 
 
 class ProcessMapper:
-    """Applies a function to chunks of elements in processes; see `data.workers.mapper.Mapper`.
+    """Applies a function to chunks of elements in processes; see `actorflow.data.workers.mapper.Mapper`.
 
     Args:
         function: Defined at the top of a module, or its name `"module:function"`, or a `FunctionName`.

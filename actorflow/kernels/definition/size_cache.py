@@ -1,4 +1,4 @@
-"""What is worked out for a size is kept for the next array of that size, up to so many bytes in all."""
+"""A cache of what is worked out for a size, for the next array of that size, up to so many bytes in all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ENTRY_BYTES = 512  # what a key and its place take, about
 def cache_by_size(max_bytes: int) -> Callable[[Function], Function]:
     """Makes a function of hashable arguments keep what it returned, whose `nbytes` count.
 
-    The table is the function's `cache_by_size`. What it returns is shared: do not change it.
+    The table is the function's `kept`. What it returns is shared: do not change it.
     """
 
     def keeping(function: Function) -> Function:

@@ -5,7 +5,7 @@ it takes. One that is expected to take longer than `inline_limit_s` goes to a wo
 result comes back to the loop as a callback, several at a time. numpy releases the GIL inside large
 calls, so two workers give 1.98x on matmul, and 0.7x on tiny adds, which is why those stay inline.
 
-In a simulated run the setting gives the workers: a job then runs on the loop itself, and what is
+In a simulated run the environment gives the workers: a job then runs on the loop itself, and what is
 chosen is the turn in which its result comes.
 """
 

@@ -1,4 +1,4 @@
-"""The gelu of float32 and halves on numpy, in float64 and block by block; see `single`."""
+"""The gelu of float32 and halves on numpy, in float64 and block by block; see `special_float32`."""
 
 from __future__ import annotations
 

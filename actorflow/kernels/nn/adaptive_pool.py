@@ -48,7 +48,7 @@ def _axes(shape: Sizes, size: Sizes) -> list[tuple[int, int]]:
 @kernel("adaptive_avg_pool", cost=_cost)
 @in_float32
 def adaptive_avg_pool(x: Array, *, size: Sizes, xp: Library = np) -> Array:
-    """The mean of each of `size` windows; see `windows.adaptive`.
+    """The mean of each of `size` windows; see `windows.adaptive_window`.
 
     Shapes:  x (n, h, w, c) -> (n, *size, c)
     Dtypes:  floating

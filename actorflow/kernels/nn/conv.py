@@ -1,6 +1,6 @@
 """Where filters lie on images, of one, two or three spatial axes; what convolutions cost.
 
-The kernels are in `conv_blocks` (numpy) and `conv_portable` (every library).
+The kernels are in `conv_im2col` (numpy) and `conv_portable` (every library).
 """
 
 from __future__ import annotations

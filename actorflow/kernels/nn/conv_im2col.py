@@ -189,7 +189,7 @@ def _convolve(x: Array, w: Array, at: Windows, groups: int) -> Array:
 def conv(x: Array, w: Array, *, strides: Sizes, padding: Padding, dilations: Sizes, groups: int) -> Array:
     """Cross-correlation of images with filters: `y[n,r,c,o] = sum x[n, r*s+i*d, c*s+j*d, k] * w[i,j,k,o]`.
 
-    Shapes:  x (n, …, in), w (…, in / groups, out) -> (n, …, out); see `images.conv_shape`.
+    Shapes:  x (n, …, in), w (…, in / groups, out) -> (n, …, out); see `conv_shapes.conv_shape`.
     Dtypes:  floating, the same for both.
     Cost:    2*n*windows*pixels*in/groups*out flops; the result, a padded copy and the window buffer.
     Raises:  SpecError when shapes turn out not to fit, or an image smaller than a window.
@@ -222,7 +222,7 @@ def conv_transpose(
 ) -> Array:
     """The convolution back: what `conv_grad_input` gives for the images that `x` is the convolution of.
 
-    Shapes:  x (n, …, in), w (…, out / groups, in) -> (n, …, out); see `images.conv_transpose_shape`.
+    Shapes:  x (n, …, in), w (…, out / groups, in) -> (n, …, out); see `conv_transpose_shape`.
     Dtypes:  floating, the same for both.
     Cost:    that of the convolution that makes x.
     Raises:  SpecError when shapes turn out not to fit.

@@ -73,7 +73,7 @@ def _mark_nans(x: Array, at: Windows, worth: Array) -> None:
 def max_pool(x: Array, **attrs: Any) -> Array:
     """The largest element of every window, channel by channel; NaN where a window holds one.
 
-    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.along`.
+    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.sliding_window`.
     Dtypes:  integers or floating.
     Cost:    one comparison for every element of every window; allocates the result only.
     Raises:  SpecError when an image turns out smaller than a window.

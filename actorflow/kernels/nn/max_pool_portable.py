@@ -200,7 +200,7 @@ def avg_pool(
 ) -> Array:
     """The mean of every window, channel by channel.
 
-    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.along`.
+    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.sliding_window`.
     Dtypes:  floating.
     Cost:    an addition for each place of a window along each axis: windows are summed axis by axis.
     Raises:  SpecError when an image turns out smaller than a window.

@@ -109,7 +109,7 @@ def windows_of(
     ceil_mode: bool = False,
     occupied: bool = False,
 ) -> Windows:
-    """Returns where windows lie on images of `shape`; see `windows.along`.
+    """Returns where windows lie on images of `shape`; see `windows.sliding_window`.
 
     Raises:
         SpecError: when the images have other axes, no window fits, or one has no place on the image

@@ -73,7 +73,7 @@ def _describe_arguments(args: Sequence[Any]) -> str:
 
 
 def describe_structure(tree: Any) -> str:
-    """Returns the outline of a structure, in an error."""
+    """Returns a structure as an error shows it."""
     return treedef(tree, "tensor")
 
 

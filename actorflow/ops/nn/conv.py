@@ -1,4 +1,4 @@
-"""Convolution of images of any number of axes, its transpose, and its gradients: the ops of `convolve`.
+"""Convolution of images of any number of axes, its transpose, and its gradients: the ops of `convolutions`.
 
 Each is linear in each argument, so each is made of the others' gradients. Images are (n, …, channels),
 filters (…, in, out).

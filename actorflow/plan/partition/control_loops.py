@@ -10,7 +10,7 @@ never further ahead of anybody than `parallel_iterations` turns. What a frame li
 An Enter stands with those who use what it brings in, once a process; a NextIteration with the Merge to
 which it leads; so no edge crosses between turns, and every transfer belongs to one tag.
 
-Pure: a function of the program, like the cut, which is made of what comes out.
+Pure: a function of the program, like the partitioning, which is made of what comes out.
 
 Source: the control loops of TensorFlow (Abadi et al., white paper 2015, section 4.4; `graph_partition.cc`);
 the answer to the leader is ours.

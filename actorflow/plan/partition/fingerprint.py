@@ -19,8 +19,8 @@ def fingerprint(program: Program, graph: Graph) -> int:
     """Returns a number that two processes share when they mean the same program.
 
     It covers nodes, edges, attributes, devices and the bits of constants; the definitions of the state that
-    nodes ask, optimizers and code of the user (of which `likeness` tells what it can), and the seed. Not
-    the user's lines.
+    nodes ask, optimizers and code of the user (of which `values.fingerprint` tells what it can), and the
+    seed. Not the user's lines.
 
     Args:
         program: The program.

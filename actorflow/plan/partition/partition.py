@@ -137,7 +137,7 @@ class _PartDraft:
 
 
 class _Partitioner:
-    """One cut: first which edges cross, then the parts, in the order of the program."""
+    """One partitioning: first which edges cross, then the parts, in the order of the program."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class _Partitioner:
         return tuple(dict.fromkeys(map(control, makers)))
 
     def _hold_back(self, here: Process, draft: _PartDraft) -> None:
-        """Lets what a part sends, and the copies in it, wait for their gates."""
+        """Lets what a part sends, and the copies in it, wait for their controls."""
         for send, after in draft.waiting.items():
             draft.nodes[send] = replace(draft.nodes[send], controls=self._after(draft, here, after))
         for (edge, device), after in self._copied.items():

@@ -1,6 +1,6 @@
 """Dead code: drops the nodes that compute for nobody, and numbers the others anew.
 
-`plan.prune` leaves out what the fetches do not depend on; a sweep drops what they do not depend on
+`plan.prune` leaves out what the fetches do not depend on; this pass drops what they do not depend on
 any more, after other passes. Nodes that ask an actor stay: a read of a variable without a value is
 an error, also when nobody looks at it.
 """

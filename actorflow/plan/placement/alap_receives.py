@@ -2,9 +2,9 @@
 
 From the forecast of an arrangement follows how late each task and each transfer may begin without the end of
 everything moving (ALAP). A transfer is then made to wait for the last task of its destination that ends
-before that. What was forecast is checked again with the gates: they are kept only if nothing ends later and
-no device holds more; else fewer are tried, those with the most time to spare, then wider margins, and in the
-end none.
+before that. What was forecast is checked again with these controls: they are kept only if nothing ends later
+and no device holds more; else fewer are tried, those with the most time to spare, then wider margins, and in
+the end none.
 
 Source: Abadi et al., 2015, section 5.2: "controlling data communication and memory usage".
 """
@@ -30,7 +30,7 @@ _SLACK = 1e-9
 
 
 def alap(work: SchedulingProblem, arranged: Arrangement) -> Arrangement:
-    """Returns the arrangement with gates for its transfers: no slower, and with no higher peaks of memory."""
+    """Returns the arrangement with transfer controls: no slower, and with no higher peaks of memory."""
     found = forecast(work, arranged)
     latest = latest_sends(work, arranged, found)
     for margin in _MARGINS:

@@ -1,7 +1,7 @@
 """What each node of a program needs before it, as if each loop turned once: without edges that lead back.
 
 A loop ends when all that enters it has come, so what leaves it needs that as well: who orders nodes by these
-needs never has something enter a loop after what waits for its end.
+dependencies never has something enter a loop after what waits for its end.
 """
 
 from __future__ import annotations

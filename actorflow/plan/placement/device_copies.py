@@ -42,7 +42,7 @@ def with_copies(program: Program, host: str, gates: TransferControls = NO_CONTRO
 
     A COPY node has the device that it copies to, `attrs["source"]` names the other, and it fails in
     the name of the node that made the value. `gates` says for which nodes the copy of a value to a device
-    waits besides; those who gated it know of the nodes with that device, so it must be made for these alone.
+    waits besides; whoever chose these knew the nodes with that device, so it must be made for these alone.
     """
     if all(_home(node, host) == host for node in program.nodes):
         return program

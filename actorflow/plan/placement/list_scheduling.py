@@ -23,7 +23,7 @@ from actorflow.plan.placement.reservation_table import ReservationTable
 from actorflow.plan.placement.scheduling_problem import Arrangement, SchedulingProblem
 
 TRIALS = 60_000
-"""How many tasks the improvement may simulate: so many more trials the smaller the workload is."""
+"""How many tasks the improvement may simulate: so many more trials the smaller the problem is."""
 
 _MOST_TRIALS, _FEWEST_TRIALS = 400, 4
 
@@ -79,7 +79,7 @@ def _alone(work: SchedulingProblem) -> Iterator[Arrangement]:
 
 
 def _mean_rows(work: SchedulingProblem, table: Sequence[Sequence[float]]) -> list[float]:
-    """Returns by task a rank from a hopeful table that falls along every edge."""
+    """Returns by task a rank from an optimistic cost table that falls along every edge."""
     ranks = [0.0] * work.size
     for task in reversed(range(work.size)):
         row = [r + s for r, s in zip(table[task], work.seconds[task], strict=True) if s < inf]

@@ -4,11 +4,11 @@
   that are ready the lowest rank goes first.
 - A link carries one value at a time in each direction, for as long as its bytes take; it is there a
   latency later. A value goes to each device that takes it once, however many tasks take it there.
-- What only orders (`Arrangement.after`, gates) is a message without bytes that finds its link free.
+- What only orders (`Arrangement.after`, controls) is a message without bytes that finds its link free.
 - A value lies on its maker's device from when the maker starts until its takers there have ended and it
   has been sent everywhere; elsewhere from when its transfer starts until its takers there have ended.
 
-Ties are broken by number, so the same workload and arrangement give the same forecast. With `throttled`
+Ties are broken by number, so the same problem and arrangement give the same forecast. With `throttled`
 nothing starts that does not fit into the memory of its device at that moment.
 """
 
@@ -70,7 +70,7 @@ class _Simulation:
         for before, after in arranged.after:
             self.followers.setdefault(before, []).append(after)
             self.missing[after] += 1
-        self.locked: dict[tuple[int, int], int] = {}  # transfers: for how many gates they wait
+        self.locked: dict[tuple[int, int], int] = {}  # transfers: for how many controls they wait
         self.opens: dict[int, list[tuple[int, int]]] = {}
         for gate in arranged.transfer_controls:
             key = (gate.value, gate.device)

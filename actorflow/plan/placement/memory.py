@@ -1,4 +1,4 @@
-"""An order in which a workload fits into the memory of its devices.
+"""An order in which a program fits into the memory of its devices.
 
 Three arrangements are tried, the fastest first: as it is; as it came about when nothing was allowed to start
 before it fitted, written down as an order; and one task after the other in the order of their numbers, with

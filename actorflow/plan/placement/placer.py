@@ -377,7 +377,7 @@ def _transfer_controls(
     arranged: Arrangement,
     inner: Set[int],
 ) -> TransferControls:
-    """Returns the gates of an arrangement in terms of the program; bare signals have none.
+    """Returns the transfer controls of an arrangement in terms of the program; bare signals have none.
 
     INVARIANT: as for control edges.
     """

@@ -1,7 +1,7 @@
 """A program as placers see it: tasks that take time on devices, and values that travel between them.
 
 Plain numbers, so that placing, ordering and forecasting know nothing of ops and specs;
-`plan.placement.placer` makes a workload from a program.
+`plan.placement.placer` makes one from a program.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TransferControl(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Where each task of a workload runs, and which goes first where several could.
+    """Where each task of a problem runs, and which goes first where several could.
 
     Attributes:
         device: By task.

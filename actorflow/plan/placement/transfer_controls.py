@@ -23,7 +23,7 @@ HeldTransfers = Mapping[tuple[Edge, str], tuple[int, ...]]
 def copy_controls(
     program: Program, of: Sequence[str], process_of: Callable[[str], str], gates: TransferControls
 ) -> TransferControls:
-    """Returns the gates of transfers within a process; see `transfer_controls`."""
+    """Returns the controls of transfers within a process; those between processes: `transfer_controls`."""
     fed = frozenset(program.feeds)
     return {
         (edge, device): after
@@ -37,8 +37,8 @@ def transfer_controls(
 ) -> HeldTransfers:
     """Returns which transfers between processes wait, and for which nodes.
 
-    A value goes to a process once. So it waits only where its gate speaks for all who take it there: others
-    might be needed before the nodes of the gate. A fetch may take it as well, since nothing follows a fetch.
+    A value goes to a process once. So it waits only where its control speaks for all who take it there:
+    others might be needed before the nodes of that. A fetch may take it as well: nothing follows a fetch.
 
     Args:
         program: The whole.

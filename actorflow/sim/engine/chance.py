@@ -180,7 +180,7 @@ chance = SeededEntropy()
 
 
 def patches() -> list[Patch]:
-    """Makes the seams of every source; called once a process."""
+    """Makes the patches of every source; called once a process."""
     found: list[Patch] = [
         Patch(os, "urandom", chance.urandom),
         Patch(random, "_urandom", chance.urandom),

@@ -1,10 +1,10 @@
 """The places where a run may go another way, and what it did there.
 
 Everything that a simulated run does not take from its inputs is a value chosen at a **point**: which
-lane goes first, how long a message travels, whether a host crashes now. 0 is what happens on a
-perfect machine: first come, first served, delivered at once, no harm. A positive value is a delay,
-in turns for a lane and in ticks for a message; a negative one stands for one of the point's named
-harms. So a run is told whole by its **deviations**, the values other than 0, and each is addressed
+strand goes first, how long a message travels, whether a host crashes now. 0 is what happens on a
+perfect machine: first come, first served, delivered at once, no fault. A positive value is a delay,
+in turns for a strand and in ticks for a message; a negative one stands for one of the point's named
+faults. So a run is told whole by its **deviations**, the values other than 0, and each is addressed
 by label and count: the n-th time that this point was asked. Addresses survive edits of a program
 that a position in one long list of choices would not.
 """
@@ -18,7 +18,7 @@ from typing import Protocol
 LINK_FAULTS = ("reorder", "duplicate", "drop", "clog", "split")
 HOST_FAULTS = ("pause", "crash")
 FAULTS = (*LINK_FAULTS, *HOST_FAULTS)
-"""What may go wrong besides the order of things; `harms` says what each does."""
+"""What may go wrong besides the order of things; `sim.engine.faults` says what each does."""
 
 MAX_DELAY = 16
 """The longest delay that is drawn; a plan may name a longer one."""
@@ -30,7 +30,7 @@ class ChoicePoint:
     Attributes:
         label: Its name, the same in every run of the same program.
         delays: The largest delay to draw; 0 where nothing can be delayed.
-        names: Harms that can happen here; the value of `names[i]` is `-1 - i`.
+        names: Faults that can happen here; the value of `names[i]` is `-1 - i`.
         count: How often it was asked in this run.
         planned: What a plan says about it, which comes before all chance: count -> value.
     """
@@ -45,11 +45,11 @@ class ChoicePoint:
         self.planned: Mapping[int, int] | None = None
 
     def text(self, value: int) -> str:
-        """Returns how a value is written: `+3` for a delay, or the name of the harm."""
+        """Returns how a value is written: `+3` for a delay, or the name of the fault."""
         return f"+{value}" if value > 0 else self.names[-1 - value]
 
     def parse(self, text: str) -> int | None:
-        """Returns the value that `text` stands for; None when this point has no such harm."""
+        """Returns the value that `text` stands for; None when this point has no such fault."""
         if text.startswith("+"):
             return int(text)
         return -1 - self.names.index(text) if text in self.names else None

@@ -53,7 +53,7 @@ class GeneratorSet:
 
 
 def patches() -> list[Patch]:
-    """Makes the seams of asyncio; called once a process."""
+    """Makes the patches of asyncio; called once a process."""
     completed = Patch(
         tasks, "as_completed", lambda fs, **kwargs: _ordered_as_completed(real_completed, fs, **kwargs)
     )

@@ -1,12 +1,12 @@
-"""The simulated event loop: virtual time, one lane a task, and every choice handed out.
+"""The simulated event loop: virtual time, one strand a task, and every choice handed out.
 
-It is an asyncio loop without selector, threads or sockets. A step takes one callback from the lane
-whose turn it is (`order`); when nothing is ready, time jumps to the next timer; when there is none
+It is an asyncio loop without selector, threads or sockets. A step takes one callback from the strand
+whose turn it is (`turn_order`); when nothing is ready, time jumps to the next timer; when there is none
 either, the program waits for ever, and that is an error. What would leave the process is refused.
 
 | of asyncio | here |
 | --- | --- |
-| `call_soon`, tasks, futures | as asyncio, lanes apart from each other |
+| `call_soon`, tasks, futures | as asyncio, strands apart from each other |
 | timers | virtual time, late by choice; what is due at one moment comes in order of setting |
 | `run_in_executor`, `to_thread` | runs inline, and its result comes at a chosen step |
 | hash of tasks and futures | the number of their making, so that sets of them keep their order |
@@ -56,11 +56,11 @@ class SimLoop(asyncio.BaseEventLoop):
         max_seconds: How far virtual time may go.
 
     Attributes:
-        trace: What happened, in order, when it is kept: (time, lane, what).
+        trace: What happened, in order, when it is kept: (time, strand, what).
         complaints: What asyncio would have logged: errors that nobody heard.
     """
 
-    _ready: deque[Any]  # of Turn and Timer, whose insides typeshed does not know
+    _ready: deque[Any]  # of SimHandle and SimTimerHandle, whose insides typeshed does not know
     _stopping: bool
     _closed: bool
 
@@ -102,7 +102,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        """Runs `callback` once, in the lane of its context, after what is there already."""
+        """Runs `callback` once, in the strand of its context, after what is there already."""
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
         if context is None:
@@ -174,7 +174,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Any], *, name: object = None, context: Context | None = None
     ) -> SimTask:
-        """Starts a task in a lane of its own."""
+        """Starts a task in a strand of its own."""
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
         given = None if name is None else str(name)
@@ -188,7 +188,7 @@ class SimLoop(asyncio.BaseEventLoop):
         maker = context.get(STRAND)
         lane = context.run(self.enter_strand, label)
         if shared and maker is not None and maker.ring:
-            # The task of an actor begins in the ring's lane: handlers begin in the mailbox's order.
+            # The task of an actor begins in the ring's strand: handlers begin in the mailbox's order.
             context.run(STRAND.set, maker)
         self._made += 1
         task = SimTask(self._made, lane, coro, name=given, loop=self, context=context)
@@ -207,7 +207,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._names[_callback_name(coro)] -= 1
 
     def enter_strand(self, label: str, lifetime: Lifetime | None = None, delays: int = MAX_DELAY) -> Strand:
-        """Makes the present context a lane of its own, with the fate of the one that it comes from."""
+        """Makes the present context a strand of its own, with the fate of the one that it comes from."""
         outer = STRAND.get()
         if lifetime is None and outer is not None:
             lifetime = outer.lifetime
@@ -235,7 +235,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return future
 
     def run_at_a_step(self, label: str, job: Callable[[], object]) -> None:
-        """Runs `job` in a lane of that name, at the next step or as many ticks later as is chosen."""
+        """Runs `job` in a strand of that name, at the next step or as many ticks later as is chosen."""
         context = copy_context()
         lane = context.run(self.enter_strand, label)
         ticks = max(0, self.choices.choose(lane.point))
@@ -368,7 +368,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return [task for _, task in sorted(self.tasks.items()) if not (task.done() or task.dead)]
 
     def begin_clean_up(self, steps: int) -> None:
-        """Goes on without choices, trace and harm, for at most `steps` more steps."""
+        """Goes on without choices, trace and fault, for at most `steps` more steps."""
         self.order.stop()
         self.trace = None
         self._fatal = None
@@ -385,7 +385,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.unpark(life)
 
     def park(self, lifetime: Lifetime, callback: Callable[..., object], *args: Any) -> None:
-        """Keeps a callback for when the paused host goes on, in the present lane."""
+        """Keeps a callback for when the paused host goes on, in the present strand."""
         lane = STRAND.get() or self.main_lane
         lifetime.parked.append(SimHandle(callback, args, self, copy_context(), lane))
 

@@ -1,6 +1,6 @@
-"""Harms: what may go wrong in a world besides the order of things, and the account of what did.
+"""Faults: what may go wrong in a world besides the order of things, and the account of what did.
 
-| harm | where it happens | what it does |
+| fault | where it happens | what it does |
 | --- | --- | --- |
 | `reorder` | a message | later messages of its link overtake it for 8 ticks |
 | `duplicate` | a message | it arrives once more, 2 ticks later |
@@ -10,16 +10,16 @@
 | `pause` | a host | it stands still for 16 ticks, as with SIGSTOP and SIGCONT |
 | `crash` | a host | it loses all that is not on disk, as with SIGKILL, and starts again after 16 ticks |
 
-The harms of a message and of a link happen when it is sent; those of a host when something reaches
+The faults of a message and of a link happen when it is sent; those of a host when something reaches
 it. Each is a value at a point, so a plan names it: `v>c0#1 drop`, `host ps0#3 crash`. Delays are no
-harms: every network has them, so schedules draw them.
+faults: every network has them, so schedules draw them.
 
 What is lost in a split, waits in a clog or is held is not reordered or duplicated as well.
 
 All of these but `reorder`, `duplicate` and `drop` can be done by hand too, for as long as a test
 likes, and these only by hand:
 
-| harm | to | what it does | counts |
+| fault | to | what it does | counts |
 | --- | --- | --- | --- |
 | `hold` | a message | it waits until it is released or dropped; later ones go past it | when one is taken |
 | `slow` | a link | messages travel several times as long | for each message |
@@ -45,25 +45,25 @@ FAULT_TICKS = 16
 
 
 BY_HAND = ("hold", "slow", "swizzle", "straggle", "skew")
-"""Harms that no schedule draws."""
+"""Faults that no schedule draws."""
 
 _FAULTS_HINT = 'Faults((("crash", 0, 0),)), or let them be drawn: @given(faults=sim.faults(crash=1), ...)'
 
 
 def check_kind(kind: object) -> None:
-    """Raises ConfigError unless `kind` is a harm that can be drawn."""
+    """Raises ConfigError unless `kind` is a fault that can be drawn."""
     if kind in BY_HAND:
         message = f"'{kind}' is done by hand and not drawn"
         those = ", ".join(f"world.{name}" for name in BY_HAND)
         raise ConfigError(message, hint=f"in the test: {those}; drawn are {', '.join(FAULTS)}")
     if kind not in FAULTS:
-        message = f"unknown harm {kind!r}"
-        raise ConfigError(message, hint=f"harms are {', '.join(FAULTS)}")
+        message = f"unknown fault {kind!r}"
+        raise ConfigError(message, hint=f"faults are {', '.join(FAULTS)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The harms of one run, drawn before anything is known of the program.
+    """The faults of one run, drawn before anything is known of the program.
 
     Attributes:
         faults: `(kind, a, b)`: the b-th time at the a-th place of a FIFO run where that kind can
@@ -73,26 +73,26 @@ class Faults:
     faults: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        harms: object = self.faults
-        if not isinstance(harms, tuple | list):
-            message = f"harms are a tuple of (kind, a, b), got {harms!r}"
+        faults: object = self.faults
+        if not isinstance(faults, tuple | list):
+            message = f"faults are a tuple of (kind, a, b), got {faults!r}"
             raise ConfigError(message, hint=_FAULTS_HINT)
-        if len(harms) > MAX_DEVIATIONS:
-            message = f"a run has at most {MAX_DEVIATIONS} harms, got {len(harms)}"
+        if len(faults) > MAX_DEVIATIONS:
+            message = f"a run has at most {MAX_DEVIATIONS} faults, got {len(faults)}"
             raise ConfigError(message)
-        for harm in harms:
-            if not isinstance(harm, tuple | list) or len(harm) != 3:
-                message = f"a harm is (kind, a, b), got {harm!r}"
+        for fault in faults:
+            if not isinstance(fault, tuple | list) or len(fault) != 3:
+                message = f"a fault is (kind, a, b), got {fault!r}"
                 raise ConfigError(message, hint=_FAULTS_HINT)
-            kind, a, b = harm
+            kind, a, b = fault
             check_kind(kind)
             for place in (a, b):
                 if type(place) is not int or place < 0:
-                    message = f"the place of a harm is counted from 0, got {(kind, a, b)}"
+                    message = f"the place of a fault is counted from 0, got {(kind, a, b)}"
                     raise ConfigError(message)
 
     def plan(self, survey: Sequence[Asked]) -> Plan:
-        """Returns the harms at their places.
+        """Returns the faults at their places.
 
         Raises:
             FaultNeverFired: there is no place for a kind: no message is ever sent, or reaches a host.
@@ -114,14 +114,14 @@ NO_FAULTS = Faults()
 
 
 class FaultInjector:
-    """A chooser with harms laid over it."""
+    """A scheduler with faults laid over it."""
 
     def __init__(self, chooser: Scheduler, faults: Plan) -> None:
         self.scheduler = chooser
         self._planned = Planned(faults)
 
     def meet(self, point: ChoicePoint) -> None:
-        """Looks up what is planned at this point; a harm comes before a delay."""
+        """Looks up what is planned at this point; a fault comes before a delay."""
         harms = self._planned.values(point)
         self.scheduler.meet(point)
         if harms is not None:
@@ -129,19 +129,19 @@ class FaultInjector:
 
     @property
     def unused(self) -> tuple[Deviation, ...]:
-        """Harms whose place was not reached."""
+        """Faults whose place was not reached."""
         return self._planned.unused
 
     @property
     def draw(self) -> Callable[[ChoicePoint], int] | None:
-        """As the chooser below."""
+        """As the scheduler below."""
         return self.scheduler.draw
 
 
 class FaultCounts:
-    """How often each kind of harm was requested, and how often it harmed anything.
+    """How often each kind of fault was requested, and how often it harmed anything.
 
-    A harm that harms nothing proves nothing: a split over which no message was sent, a pause of a
+    A fault that harms nothing proves nothing: a split over which no message was sent, a pause of a
     host that had nothing to do. What a schedule draws happens to somebody by construction, and
     counts here only as fired.
 
@@ -167,4 +167,4 @@ class FaultCounts:
             raise FaultNeverFired(message, hint="request it while messages are on their way")
 
     def __repr__(self) -> str:
-        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items()) if n) or "no harm"
+        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items()) if n) or "no fault"

@@ -90,7 +90,7 @@ def refuse(doing: str, shown: str, hint: str) -> NoReturn:
 
 
 def patches() -> list[Patch]:
-    """Makes the seams for what is not audited; called once a process."""
+    """Makes the patches for what is not audited; called once a process."""
     found: list[Patch] = [
         MethodPatch(threading.Thread, "start", _start_thread),
         MethodPatch(threading.Condition, "wait", _wait),
@@ -112,7 +112,7 @@ def patches() -> list[Patch]:
 
 
 def late_patches(waiting: set[str]) -> Iterator[Patch]:
-    """Yields the seams of modules that have been loaded since, and takes those out of `waiting`."""
+    """Yields the patches of modules that have been loaded since, and takes those out of `waiting`."""
     for name in sorted(waiting):
         module = sys.modules.get(name)
         if module is not None and hasattr(module, LATE[name][0]):
@@ -136,7 +136,7 @@ def _watch(
 
 
 def _refuse_all(module: ModuleType, names: tuple[str, ...], doing: str, hint: str) -> list[Patch]:
-    """Seams that refuse those functions of `module` that this platform has."""
+    """Patches that refuse those functions of `module` that this platform has."""
 
     def refusal(name: str) -> Callable[..., NoReturn]:
         def refused(*args: object, **kwargs: object) -> NoReturn:
@@ -177,7 +177,7 @@ def _make_zmq(_real: object, made: Any, *args: object, **kwargs: object) -> NoRe
     refuse("use ZeroMQ", f"zmq.{type(made).__name__}", _SOCKET)
 
 
-# Module -> the attribute that shows it is loaded, and its seams.
+# Module -> the attribute that shows it is loaded, and its patches.
 LATE: dict[str, tuple[str, Callable[[Any], list[Patch]]]] = {
     "multiprocessing.process": (
         "BaseProcess",

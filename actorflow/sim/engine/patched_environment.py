@@ -143,7 +143,7 @@ _clock = _Clock()
 
 
 def _time_patches() -> list[Patch]:
-    """Makes the seams of what this platform has of `time`."""
+    """Makes the patches of what this platform has of `time`."""
     inside: dict[str, Callable[..., Any]] = {
         "time": _clock.time,
         "time_ns": _clock.time_ns,

@@ -24,7 +24,7 @@ class Plan:
 
     Args:
         text: Entries `label#n what`, separated by `; `. `what` is `+k` for a delay of k turns or
-            ticks, or the name of a harm.
+            ticks, or the name of a fault.
 
     Raises:
         ConfigError: no text, an entry that cannot be read, two for one place, or more than 8.
@@ -58,7 +58,7 @@ class Plan:
         return plan
 
     def scheduler(self, survey: Sequence[Asked] = ()) -> Planned:
-        """Returns the chooser that follows this plan; it needs no survey."""
+        """Returns the scheduler that follows this plan; it needs no survey."""
         del survey
         return Planned(self)
 
@@ -86,22 +86,22 @@ def _parse(entry: str) -> Deviation:
         raise ConfigError(message, hint="for example 'v>c0#1 drop' or 'worker#3 +5'")
     text = match["text"]
     if not text.startswith("+") and text not in FAULTS:
-        message = f"'{entry}' names no harm that there is"
-        raise ConfigError(message, hint=f"delays are +1, +2 and so on, harms are {', '.join(FAULTS)}")
+        message = f"'{entry}' names no fault that there is"
+        raise ConfigError(message, hint=f"delays are +1, +2 and so on, faults are {', '.join(FAULTS)}")
     return Deviation(match["label"], int(match["nth"]), text)
 
 
 def _value(point: ChoicePoint, deviation: Deviation) -> int:
     value = point.parse(deviation.text)
     if value is None:
-        harms = ", ".join(point.names) or "no harm"
-        message = f"'{deviation}' cannot happen: at '{point.label}' there can be {harms}"
+        faults = ", ".join(point.names) or "no fault"
+        message = f"'{deviation}' cannot happen: at '{point.label}' there can be {faults}"
         raise ConfigError(message)
     return value
 
 
 class Planned:
-    """The chooser that follows a plan.
+    """The scheduler that follows a plan.
 
     Attributes:
         unused: Deviations whose place was not reached, or could not be what they say.

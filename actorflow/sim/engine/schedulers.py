@@ -6,7 +6,7 @@
 | `Drawn(...)` | a plan whose addresses are counted in a FIFO run | all; shrinks to one deviation |
 | `Seeded(seed, p)` | with probability p any delay | bugs that many orders show |
 | `DelayBounded(seed, delays)` | deviates exactly `delays` times | bugs that one or two delays show |
-| `PCT(seed, depth)` | runs the highest priority, which falls `depth - 1` times | deep orders of few lanes |
+| `PCT(seed, depth)` | runs the highest priority, which falls `depth - 1` times | deep orders of few strands |
 
 Sources: PCT: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic
 Guarantees of Finding Bugs", ASPLOS 2010; its number of steps is learnt from a FIFO run. Delay-bounded:
@@ -36,7 +36,7 @@ class Schedule(Protocol):
         ...
 
     def scheduler(self, survey: Sequence[Asked]) -> Scheduler:
-        """Returns the chooser of one run.
+        """Returns the scheduler of one run.
 
         Args:
             survey: The points of a FIFO run of the same program; empty unless `needs_survey`.
@@ -78,7 +78,7 @@ class Drawn:
         return Plan.of(found.values())
 
     def scheduler(self, survey: Sequence[Asked]) -> Planned:
-        """Returns the chooser that follows the plan."""
+        """Returns the scheduler that follows the plan."""
         return Planned(self.plan(survey))
 
 
@@ -103,7 +103,7 @@ class Seeded:
             check_whole("budget", self.budget, 0)
 
     def scheduler(self, survey: Sequence[Asked]) -> Scheduler:
-        """Returns the chooser."""
+        """Returns the scheduler."""
         del survey
         return _Random(self)
 
@@ -137,7 +137,7 @@ class DelayBounded:
         check_whole("delays", self.delays, 0, MAX_DEVIATIONS)
 
     def scheduler(self, survey: Sequence[Asked]) -> Planned:
-        """Returns the chooser."""
+        """Returns the scheduler."""
         chance = Entropy(self.seed)
         places = [(a, nth) for a in survey if a.delays for nth in range(1, a.count + 1)]
         drawn = [places.pop(chance.below(len(places))) for _ in range(min(self.delays, len(places)))]
@@ -147,7 +147,7 @@ class DelayBounded:
 
 @dataclass(frozen=True, slots=True)
 class PCT:
-    """Runs the ready lane of highest priority; at `depth - 1` turns the first falls to the last.
+    """Runs the ready strand of highest priority; at `depth - 1` turns the first falls to the last.
 
     Messages, which have no priority, are late with probability `p`.
     """
@@ -163,12 +163,12 @@ class PCT:
         check_number("p", self.p, 0, 1)
 
     def scheduler(self, survey: Sequence[Asked]) -> Ranks:
-        """Returns the chooser."""
+        """Returns the scheduler."""
         return Ranks(self, sum(asked.count for asked in survey if not asked.faults))
 
 
 class Ranks(_Random):
-    """The chooser of PCT: lanes have a rank, points that are no lanes are asked."""
+    """The scheduler of PCT: strands have a rank, points that are no strands are asked."""
 
     def __init__(self, schedule: PCT, steps: int) -> None:
         super().__init__(Seeded(schedule.seed, schedule.p))
@@ -178,14 +178,14 @@ class Ranks(_Random):
         self._picks = 0
 
     def rank(self, label: str) -> float:
-        """Returns the rank of a lane; the highest goes first."""
+        """Returns the rank of a strand; the highest goes first."""
         rank = self._ranks.get(label)
         if rank is None:
             rank = self._ranks[label] = self._depth + self._chance.uniform()
         return rank
 
     def best(self, labels: Sequence[str]) -> int:
-        """Returns whose turn it is among the ready lanes, as an index."""
+        """Returns whose turn it is among the ready strands, as an index."""
         ranks = [self.rank(label) for label in labels]
         first = max(range(len(ranks)), key=ranks.__getitem__)
         fall = self._falls.get(self._picks)
@@ -197,4 +197,4 @@ class Ranks(_Random):
 
 
 FIFO = Plan()
-"""First come, first served, delivered at once, no harm."""
+"""First come, first served, delivered at once, no fault."""

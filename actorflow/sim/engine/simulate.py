@@ -76,7 +76,7 @@ class Outcome:
         unused: Deviations of the plan that was given whose place was not reached.
         steps: Callbacks and turns of actors.
         seconds: Virtual time.
-        trace: What happened, if it was kept: (time, lane, what).
+        trace: What happened, if it was kept: (time, strand, what).
     """
 
     result: Any
@@ -131,13 +131,13 @@ def attempt(
     Args:
         main: Makes the program's main coroutine; called once for every run.
         schedule: How to choose.
-        faults: Harms laid over that.
+        faults: What goes wrong besides.
         seed: Of all chance in the run.
         limits: How long it may take.
         trace: Whether to keep what happened.
 
     Raises:
-        FaultNeverFired: a harm was requested that has no place in this program.
+        FaultNeverFired: a fault was requested that has no place in this program.
         BaseException: what is no failure of the program ends the run and comes through, such as
             Ctrl-C, and what hypothesis stops or discards an example with.
     """
@@ -241,7 +241,7 @@ def _drive(loop: SimLoop, main: Main, seed: int) -> Any:
 
 
 def _clean_up(loop: SimLoop) -> BaseException | None:
-    """Ends all that is left, first come, first served and without harm; no trace of it is kept.
+    """Ends all that is left, first come, first served and without fault; no trace of it is kept.
 
     Returns:
         What is no failure of the program and came meanwhile, such as Ctrl-C.

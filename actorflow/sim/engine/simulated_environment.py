@@ -46,7 +46,7 @@ class SimulatedEnvironment:
 
 
 class RingSlot:
-    """The ring of one actor system: a lane for the ring as a whole, and one for each actor in it."""
+    """The ring of one actor system: a strand for the ring as a whole, and one for each actor in it."""
 
     def __init__(self, loop: SimLoop, label: str, prefix: str) -> None:
         self._loop = loop
@@ -59,7 +59,7 @@ class RingSlot:
         self._gave_way = False
 
     def enter(self) -> None:
-        """Makes the present context the ring's lane."""
+        """Makes the present context the ring's strand."""
         self._strand = self._loop.enter_strand(self._label)
         self._strand.ring = True
 

@@ -1,10 +1,10 @@
-"""Lanes: what runs in order. One an actor, one a task, one a link, one a ring of actors.
+"""Strands: what runs in order. One an actor, one a task, one a link, one a ring of actors.
 
-Inside a lane things happen in the order in which they were asked for, as asyncio promises for
-`call_soon`; between lanes any order is possible. Shuffling single callbacks instead shows orders
+Inside a strand things happen in the order in which they were asked for, as asyncio promises for
+`call_soon`; between strands any order is possible. Shuffling single callbacks instead shows orders
 that no event loop can produce (407 of 500 seeds).
 
-A lane is carried by the context of whatever runs in it, so that callbacks inherit it.
+A strand is carried by the context of whatever runs in it, so that callbacks inherit it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from actorflow.sim.engine.choice import ChoicePoint
 
 
 class Lifetime:
-    """One incarnation of a host, as the event loop sees it: what runs in its lanes shares its fate.
+    """One incarnation of a host, as the event loop sees it: what runs in its strands shares its fate.
 
     Attributes:
         dead: It has crashed: nothing of it ever runs again.
@@ -37,7 +37,7 @@ class Strand:
 
     Attributes:
         label: Its name in reports and plans.
-        point: Where it may stand aside for others.
+        point: Where it may be delayed, so that others go first.
         lifetime: Whose it is; None for what never crashes.
         timers: Where its timers may be late; None until it sets one.
         ring: Whether it is that of a ring of actors: the tasks of these begin in its order.
@@ -58,8 +58,8 @@ class Strand:
         self.point = point
 
     def __repr__(self) -> str:
-        return f"<Lane '{self.label}'>"
+        return f"<Strand '{self.label}'>"
 
 
 STRAND: ContextVar[Strand | None] = ContextVar("actorflow_lane", default=None)
-"""The lane in which this code runs; None outside a simulated run."""
+"""The strand in which this code runs; None outside a simulated run."""

@@ -1,4 +1,4 @@
-"""Tasks, futures and callbacks of the simulated loop: each knows its number, or its lane."""
+"""Tasks, futures and callbacks of the simulated loop: each knows its number, or its strand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SimTask(Task[Any]):
         super().__init__(coro, loop=loop, name=name or lane.label, context=context)
 
     def set_name(self, value: object) -> None:
-        """Names the task; its lane too, as long as nothing has run since it was made.
+        """Names the task; its strand too, as long as nothing has run since it was made.
 
         Up to Python 3.12 `asyncio.create_task` and `TaskGroup` name a task in this way.
         """
@@ -66,7 +66,7 @@ class SimTask(Task[Any]):
 
 
 class SimHandle(Handle):
-    """A callback and its lane; without the debug source of asyncio's own."""
+    """A callback and its strand; without the debug source of asyncio's own."""
 
     __slots__ = ("strand",)
 
@@ -84,7 +84,7 @@ class SimHandle(Handle):
 
 
 class SimTimerHandle(TimerHandle):
-    """A callback that comes up at some time, and its lane."""
+    """A callback that comes up at some time, and its strand."""
 
     __slots__ = ("strand",)
 
@@ -92,4 +92,4 @@ class SimTimerHandle(TimerHandle):
 
 
 STRAND_OF: Callable[[SimHandle | SimTimerHandle], Strand] = attrgetter("strand")
-"""Gives the lane of either."""
+"""Gives the strand of either."""

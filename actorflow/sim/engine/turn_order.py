@@ -1,13 +1,13 @@
-"""Whose turn it is: first come, first served, unless a lane stands aside.
+"""Whose turn it is: first come, first served, unless a strand is delayed.
 
-A lane that comes up may be told to **stand aside for k turns**: others that are ready go first,
+A strand that comes up may be **delayed by k turns**: others that are ready go first,
 and it goes as soon as k turns have passed and it comes up, or when nobody else can go. It is not
-asked a second time before it went, so no lane stands aside for ever. Time never passes for that,
-so no deadline runs out because of it. One such entry moves a lane past whole conversations
+asked a second time before it went, so no strand is delayed for ever. Time never passes for that,
+so no deadline runs out because of it. One such entry moves a strand past whole conversations
 of others, where "run another one once" would need an entry for each of their turns.
 
-A schedule by priorities (PCT) picks among all that are ready. It is told in the same words: a lane
-that was passed over stood aside for as many turns as it took until it was picked. So every run, by
+A schedule by priorities (PCT) picks among all that are ready. It is told in the same words: a strand
+that was passed over was delayed by as many turns as it took until it was picked. So every run, by
 whatever schedule, has a plan that repeats it.
 """
 
@@ -24,8 +24,8 @@ from actorflow.sim.engine.strands import Strand
 T = TypeVar("T")
 
 PATIENCE = 512
-"""So many turns at most go by rank past a lane that is first in line: asyncio is fair, and a program
-may wait in a loop for what another lane does."""
+"""So many turns at most go by rank past a strand that is first in line: asyncio is fair, and a program
+may wait in a loop for what another strand does."""
 
 
 class Order:
@@ -33,7 +33,7 @@ class Order:
 
     Attributes:
         turn: How many turns were given.
-        held: Who stands aside, and until which turn.
+        held: Who is delayed, and until which turn.
     """
 
     __slots__ = ("_passed", "choices", "held", "ranks", "turn")
@@ -46,7 +46,7 @@ class Order:
         self._passed: dict[Strand, tuple[int, int]] = {}  # with ranks: (count, turn) at which it was passed
 
     def end(self) -> None:
-        """Accounts for the lanes that were passed over and had not gone when the run ended."""
+        """Accounts for the strands that were passed over and had not gone when the run ended."""
         for lane in list(self._passed):
             self._end_pass(lane)
 
@@ -62,11 +62,11 @@ class Order:
 
         Args:
             queue: What is ready, in order of arrival; not empty.
-            lane_of: Gives the lane of an item.
+            lane_of: Gives the strand of an item.
             others: Whether something outside `queue` is ready too.
 
         Returns:
-            None when all in the queue stand aside for those others.
+            None when all in the queue are delayed and those others go first.
         """
         if len(queue) == 1 and not others:  # nobody to go first
             item = queue.pop()
@@ -110,7 +110,7 @@ class Order:
         return lanes.index(soonest)
 
     def delays(self, lane: Strand, queue: MutableSequence[T], lane_of: Callable[[T], Strand]) -> bool:
-        """Asks whether `lane`, which runs now, lets those in `queue` go first; it stands aside if so.
+        """Asks whether the strand `lane`, which runs now, lets those in `queue` go first; delays it if so.
 
         That counts as a turn: who gives way and comes up again at once has still given way.
         """
@@ -130,7 +130,7 @@ class Order:
         return way
 
     def release(self, lane: Strand) -> None:
-        """Lets a lane go on that stood aside, if it did."""
+        """Lets a strand go on that was delayed, if it was."""
         self.held.pop(lane, None)
         if lane in self._passed:
             self._end_pass(lane)
@@ -158,7 +158,7 @@ class Order:
         return first[chosen]
 
     def _pass_over(self, lane: Strand) -> None:
-        """Notes that a lane which came up has to wait for others of higher rank."""
+        """Notes that a strand which came up has to wait for others of higher rank."""
         self._count(lane)
         self._passed[lane] = (lane.point.count, self.turn)
 

@@ -48,7 +48,7 @@ class Operation:
         returned: The number of the event at which it ended; None while it is open.
         invoked_s: The clock at its invocation, in seconds.
         returned_s: The clock at its return, in seconds.
-        incarnation: The life of the client that asked.
+        incarnation: That of the client that asked.
         key: What it was asked of: a variable, a queue, a step; None for the only one there is.
         reason: Why it failed, or why nobody knows.
     """

@@ -149,7 +149,7 @@ class Recorder:
             call: What is awaited.
             *args: What it is given; they are recorded too.
             key: What is asked.
-            incarnation: The life of the client.
+            incarnation: That of the client.
             keep: Makes the recorded result from the returned value; the value itself when left out.
             definite: The exceptions that mean it did not happen; those of the recorder when left out.
 

@@ -4,7 +4,7 @@
     @sim.world("ps", worker=3)
     async def test_nothing_is_lost(world, n): ...
 
-Hypothesis then draws the schedule, the harms and the inputs of one example, and shrinks them
+Hypothesis then draws the schedule, the faults and the inputs of one example, and shrinks them
 together. The test itself runs on the simulated loop, outside all hosts. It need not name
 `schedule` and `faults`; if it does, it gets them too, and `@given` can give all by position.
 """
@@ -46,7 +46,7 @@ def world(
 
     The test gets the `World` first, then its inputs by name: what hypothesis draws, and fixtures of
     pytest. What it returns is returned. Called without `schedule` and `faults`, it runs first come,
-    first served, without harm. Its attribute `program(**inputs)` gives what `sim.run` takes: the test in
+    first served, without fault. Its attribute `program(**inputs)` gives what `sim.run` takes: the test in
     its world.
 
     Args:

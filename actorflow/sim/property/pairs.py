@@ -29,7 +29,7 @@ class SampleProgram:
 
     Attributes:
         main: Makes the main coroutine.
-        faulty: Whether it has a world, to which harms may happen.
+        faulty: Whether it has a world, to which faults may happen.
     """
 
     main: Main
@@ -70,7 +70,7 @@ class Pair:
 
 
 def _faults(seed: int) -> Faults:
-    """Returns no harm for every third seed, and for the others a few of any kind."""
+    """Returns no fault for every third seed, and for the others a few of any kind."""
     chance = Entropy(seed)
     harms = range(seed % 3 and 1 + chance.below(_MOST_FAULTS))
     return Faults(

@@ -42,7 +42,7 @@ def check_schedule(schedule: object) -> None:
 
 
 def check_faults(faults: object) -> None:
-    """Raises ConfigError unless `faults` are the harms of a run."""
+    """Raises ConfigError unless `faults` are those of a run."""
     if isinstance(faults, Faults):
         return
     hint = "@given(faults=sim.faults(crash=1), ...) draws them"

@@ -1,7 +1,7 @@
 """From a run that fails to the few deviations that it takes.
 
 First whole groups of deviations are left out, then single ones (delta debugging); then fewer but
-longer delays are tried; then every delay is shortened, and harms become delays where that
+longer delays are tried; then every delay is shortened, and faults become delays where that
 is enough. Each try is a run of the program, so the
 result is a plan that was seen to fail.
 

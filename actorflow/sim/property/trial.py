@@ -52,7 +52,7 @@ def run(
     Args:
         main: Makes the program's main coroutine; it may be called many times.
         schedule: How to choose: FIFO, `Plan`, `Seeded`, `PCT`, `DelayBounded`.
-        faults: Harms laid over that.
+        faults: What goes wrong besides.
         seed: Of all chance in the run.
         limits: How long it may take.
         trace: Whether to keep what happened.
@@ -62,7 +62,7 @@ def run(
         Exception: what the program raised, with the plan noted on it.
         Deadlock, Livelock: the program cannot end.
         Escape: it reached for the real world.
-        FaultNeverFired: a requested harm did nothing.
+        FaultNeverFired: a requested fault did nothing.
     """
     code = getattr(main, "__code__", None)  # of all runs that hypothesis makes of one program
     trial = Trial(main, seed=seed, limits=limits, hint=None if code is None else _HINTS.get(code))

@@ -54,7 +54,7 @@ class Host:
         system: Its actors.
         clock: Its time; see `World.skew`.
         straggler: How its work is disturbed; None for not at all.
-        wires: Who takes the datagrams that come from a host, in this incarnation; see `wires`.
+        wires: Who takes the datagrams that come from a host, in this incarnation; see `sim.world.links`.
     """
 
     system: ActorSystem
@@ -159,7 +159,7 @@ class Host:
         return self._context.copy().run(function, *args)
 
     def timers(self, label: str) -> Context:
-        """Returns a context in which timers of this incarnation run, as a lane of that name."""
+        """Returns a context in which timers of this incarnation run, as a strand of that name."""
         context = self._context.copy()
         context.run(self.loop.enter_strand, label, self.lifetime)
         return context

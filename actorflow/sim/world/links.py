@@ -1,4 +1,4 @@
-"""Links between hosts of a simulated world: datagrams travel over its network, and are harmed as it harms.
+"""Links between hosts of a simulated world: datagrams travel over its network, with its faults.
 
 A host is a process of that name, and the life of the process is the host's incarnation. A crash takes its
 links along; whoever boots the host again makes new ones. Frames, credit, resending and the meeting of two

@@ -4,7 +4,7 @@ A link keeps the order of its messages, however late they are. `reorder` lets la
 one; the second copy of a `duplicate` comes at its own time; what is held and released has left the
 line. Nothing else breaks the order.
 
-A message arrives in the lane of its link, and shares the fate of the incarnation that it was sent
+A message arrives in the strand of its link, and shares the fate of the incarnation that it was sent
 to: it is parked while that is paused, and lost when it has crashed, also when it was held or waited
 in a clog.
 """
@@ -38,7 +38,7 @@ class Envelope(NamedTuple):
         body: The message, the answer, or the error.
         ask: The number of the question, 0 for what is only told.
         kind: `SAY`, `ANSWER`, `ERROR`, `CANCEL`, of a question that nobody waits for any more, or `WIRE`,
-            which is for no actor but for what `wires` attached.
+            which is for no actor but for what `sim.world.links` attached.
         limit_s: How long the asker waits.
     """
 

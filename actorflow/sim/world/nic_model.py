@@ -3,7 +3,7 @@
 A host sends its messages at one rate and receives at another, both at once. Those that wait to be sent
 take turns, a chunk each, as streams of their own would: a short one overtakes a long one. Chunks are
 received in the order in which they come, and a chunk that finds the receiver idle is received while it is
-sent. After that the message goes over the link of the two hosts, with its latency and its harms.
+sent. After that the message goes over the link of the two hosts, with its latency and its faults.
 
 What it leaves out: switches between the hosts, and a sender that is told to slow down. What a receiver
 cannot take yet waits in the network, however much that is.
@@ -63,7 +63,7 @@ class Nics:
         return SizedRef(self, host, self._world.host(target), actor)
 
     def send(self, parcel: _SizedMessage) -> None:
-        """Begins to send, or lets the parcel wait for its turn."""
+        """Begins to send, or lets the message wait for its turn."""
         if parcel.source is parcel.target:
             self._arrive(parcel)
             return
@@ -95,7 +95,7 @@ class Nics:
         )
 
     def _after_send(self, card: _NicState, parcel: _SizedMessage, size: float) -> None:
-        self._receive(parcel, size)  # ORDER: the next chunk may be of the same parcel
+        self._receive(parcel, size)  # ORDER: the next chunk may be of the same message
         if parcel.left:
             card.waiting.append(parcel)
         card.sending = False

@@ -23,7 +23,7 @@ class SkewedClock:
         self._then_s = 0.0  # ... and what it showed then
 
     def now(self) -> float:
-        """Returns the host's time; counts as harm once it is wrong."""
+        """Returns the host's time; counts as a fault once it is wrong."""
         if not self._wrong:
             return self._loop.time()
         self._tally.fired["skew"] += 1

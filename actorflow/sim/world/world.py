@@ -1,7 +1,7 @@
 """A simulated world: hosts that talk over a network, and everything that can be done to them.
 
 The test's own code is outside the hosts: it survives every crash, and it may harm them at a chosen
-moment. A harm by hand that harms nothing fails the test: see `harms`.
+moment. A fault by hand that harms nothing fails the test: see `sim.engine.faults`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _wake(done: Future[None]) -> None:
 
 
 class World:
-    """Hosts, the links between them, and the account of harms.
+    """Hosts, the links between them, and the account of faults.
 
     Args:
         loop: The run's.
@@ -73,7 +73,7 @@ class World:
         seed: Of the hosts' chance.
 
     Attributes:
-        tally: Which harms were requested, and which harmed something.
+        tally: Which faults were requested, and which harmed something.
         unheard: Errors of actors that nobody had heard when their host crashed.
         context: That of code outside of all hosts.
     """
@@ -144,7 +144,7 @@ class World:
             await host.start()
 
     async def close(self) -> None:
-        """Closes all hosts that live, without choices or harm from now on; who is down stays down.
+        """Closes all hosts that live, without choices or faults from now on; who is down stays down.
 
         Raises:
             ExceptionGroup: errors of actors that nobody heard.
@@ -176,7 +176,7 @@ class World:
         finally:
             timer.cancel()
 
-    # -- harms by hand -----------------------------------------------------------------------------
+    # -- faults by hand ----------------------------------------------------------------------------
 
     def crash(self, host: Named) -> None:
         """Kills a host at once; `restart` begins its next incarnation."""

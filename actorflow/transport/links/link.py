@@ -3,23 +3,23 @@
     send ─▶ envelopes ─▶ line ─▶ credit ─▶ chunks ─▶ delivery ─▶ datagrams ─▶ wire
     deliver ◀─ envelopes ◀─ chunks ◀─ credit ◀─ delivery ◀─ handshake ◀─ datagrams ◀─ wire
 
-The link obeys these rules and owns nothing but one timer (`alarm`). Both processes make one for each other,
+The link obeys these rules and owns nothing but one timer (`timer`). Both processes make one for each other,
 with their own incarnation, which grows with each start; who connects to whom is the wire's business.
 
 What ends a session, at this end:
 
-- nothing was heard of the peer for too long: for how long, `patience` says, by what the wire knows;
+- nothing was heard of the peer for too long: for how long, `failure_detector` says, by what the wire knows;
 - the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
 - a datagram is malformed: the peer, or somebody between, is at fault, and has `heartbeat_s` to say Hello
   first;
 - the peer runs another program; it is greeted again every `silence_s`;
-- more of CONTROL waits for its acknowledgement than `parse_settings.control`;
+- more of CONTROL waits for its acknowledgement than `settings.control`;
 - `close`.
 
 Then the receiver hears `lost` with what is not acknowledged, everybody in line is let go, and the next
 session begins as soon as both ends are there. Until then `send` raises, so that who waits for a lost peer
-hears of it at once; before the first session it lets wait, for as long as `patience` has. What is received
-is acknowledged once it is delivered, not before.
+hears of it at once; before the first session it lets wait, for as long as `failure_detector` says. What is
+received is acknowledged once it is delivered, not before.
 
 Memory is bounded by the windows and flights of `settings` and by the limits of the codec. What is sent is
 frozen when it is sent: memory that somebody could still write to is copied.

@@ -97,7 +97,7 @@ class _Road:
 
 
 class _WaitingFrame:
-    """An envelope in line; see `session.Waiting`."""
+    """An envelope in line; see `link_session.WaitingEnvelope`."""
 
     __slots__ = ("carried", "envelope", "left", "sender", "size")
 

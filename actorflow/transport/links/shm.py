@@ -1,8 +1,8 @@
 """A wire between processes of one host whose large payloads go through memory that both see.
 
-It wraps another wire. A datagram with a payload of `least_bytes` or more puts it into a ring (`ring`), and
-over the wire goes its head with the place. The link at the other end gets a view of it, and the place is
-free again when it has taken it. All else goes over the wire as it is.
+It wraps another wire. A datagram with a payload of `least_bytes` or more puts it into a ring
+(`ring_buffer`), and over the wire goes its head with the place. The link at the other end gets a view of it,
+and the place is free again when it has taken it. All else goes over the wire as it is.
 
 For each direction, whoever sends makes the ring, with the first large payload:
 

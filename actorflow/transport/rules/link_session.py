@@ -80,7 +80,7 @@ class LinkSession:
         self._assemblies = (Assembly(limits), Assembly(limits, self.granting.admit))
         self._held: dict[int, tuple[Envelope, int]] = {}  # delivered with False: by identity
         self._serial = 0
-        self._control: dict[int, int] = {}  # sizes of what `parse_settings.control` counts, by serial number
+        self._control: dict[int, int] = {}  # sizes of what `settings.control` counts, by serial number
         self._control_bytes = 0
         self.ack_at: float | None = None
         self.probe_at: float | None = None

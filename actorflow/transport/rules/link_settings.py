@@ -23,7 +23,7 @@ class LinkSettings:
     Attributes:
         window: What a peer may have on its way to this end: data, until it is in the mailboxes.
         control: What of CONTROL may wait for its acknowledgement; more, and the peer counts as lost. Large
-            answers, `Say.BULK`, are not counted: their sender waits for the peer to take them.
+            answers, `EnvelopeKind.BULK`, are not counted: their sender waits for the peer to take them.
         flight: What of each lane may be on the wire unacknowledged. CONTROL waits behind so much DATA.
         silence_s: The peer is lost after so long without a word, where the wire knows nothing of it.
         busy_s: The same where the wire is connected to its process; at least `silence_s`.

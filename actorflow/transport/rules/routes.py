@@ -14,7 +14,7 @@ that is not the way to that name so far, by the end of a session that its datagr
 
 So who knows only a name reaches no session of it by anything but a Hello. A Hello from a larger incarnation
 takes the name: where keys are asked for, only who holds one that may speak as it can say that; at a socket
-file, every process of this user; at an open door, every process of this machine.
+file, every process of this user; at an open address, every process of this machine.
 A process that we dial ourselves is at the end of that connection and nowhere else: none that bears its name
 here is heard.
 """

@@ -1,4 +1,4 @@
-"""Who may come in: rings of keys, the rule for each knock at a door, and an account of who was refused.
+"""Who may come in: rings of keys, the rule for each connection that asks, and an account of who was refused.
 
 Nothing here touches a socket or a file: `zeromq` asks, and obeys.
 
@@ -123,11 +123,11 @@ def attempts(ring: KeyRing, shown: str | None) -> tuple[tuple[str, KeyPair], ...
     return tuple((public, pair) for pair in ring.pairs for public in expected)
 
 
-# -- doors -----------------------------------------------------------------------------------------
+# -- ZAP domains -----------------------------------------------------------------------------------
 
 
 class ZapDomain(Enum):
-    """What an endpoint asks of those who knock at one of its addresses."""
+    """What an endpoint asks of those who connect to one of its addresses."""
 
     USER = "user"  # a socket file: the process of the same user
     KEYS = "keys"  # a key of the ring
@@ -152,12 +152,12 @@ class RefusalReason(Enum):
 def judge(
     door: ZapDomain, mechanism: str, address: str, key: str | None, *, ring: KeyRing | None, user: int
 ) -> RefusalReason | None:
-    """Decides about a knock; None lets it in.
+    """Decides about a connection; None lets it in.
 
     Args:
-        door: Where.
+        door: The domain of the address that it comes to.
         mechanism: How it says who it is: "NULL", "PLAIN" or "CURVE".
-        address: Where it comes from: at a door for users "NAME:uid:gid:pid".
+        address: Where it comes from: in the domain USER "NAME:uid:gid:pid".
         key: The public key that it has proved to hold the secret of.
         ring: Keys that are let in.
         user: Number of the user who is let in.

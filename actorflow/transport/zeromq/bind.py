@@ -1,4 +1,4 @@
-"""The addresses that others connect to: bound, guarded by a gate, bound anew when their key is dropped."""
+"""The addresses that others connect to: bound, guarded by ZAP, bound anew when their key is dropped."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _PRIVATE = 0o600
 
 
 class Keyring:
-    """A `security.Ring` that follows its file, if it has one.
+    """A `security.KeyRing` that follows its file, if it has one.
 
     Attributes:
         path: The file, or None.

@@ -20,7 +20,7 @@ class ZapGate:
     """Lets in whom `security.judge` lets in.
 
     Args:
-        context: Of the sockets whose doors it keeps.
+        context: Of the sockets that it guards.
         ring: Gives the keys that are let in now.
         refused: Hears of each that was not, and its address.
     """
@@ -60,5 +60,5 @@ class ZapGate:
 
 
 def domain_of(domain: bytes) -> ZapDomain:
-    """Returns the door that a question is about."""
+    """Returns the domain that a question is about."""
     return ZapDomain(domain.decode())

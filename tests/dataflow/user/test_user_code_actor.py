@@ -366,7 +366,7 @@ def test_a_call_that_waits_is_forgotten_with_its_step() -> None:
             return before, after, repr(cell.behaviour), len(system.timer_wheel)
 
     *shown, timers = simulated(main)
-    told = "<PerformerActor of py_actor 'nap', {} of at most 1 run, {} wait>"
+    told = "<UserCodeActor of py_actor 'nap', {} of at most 1 run, {} wait>"
     assert shown == [told.format(1, 2), told.format(1, 1), told.format(0, 0)]
     assert timers == 0
 
