@@ -47,7 +47,7 @@ lint: .venv/dev.stamp
 	@$(BIN)/mypy -n 2 $(SOURCES)
 	@$(BIN)/lint-imports --no-logo --no-cache
 
-# The lists of names that users see, from actorflow/public/door.py and the modules of ops; docs/ops.md, from the
+# The lists of names that users see, from actorflow/public/namespaces.py and the modules of ops; docs/ops.md, from the
 # tables of ops and kernels; the rooms of docs/architecture.md, from docstrings.
 docs: .venv/dev.stamp
 	@$(BIN)/python -m actorflow.public.exports

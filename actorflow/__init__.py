@@ -2,7 +2,7 @@
 
 The names come from `actorflow.public.top`, all at once, when the first of them is asked for. Until then
 the import costs nothing, so that the command line is ready for Ctrl-C before numpy is there. `make docs`
-writes the list of them, from the table in `actorflow.public.door`.
+writes the list of them, from the table in `actorflow.public.namespaces`.
 """
 
 # ruff: noqa: F405, RUF022  the names of __all__ come through a star, and log10 is sorted before log2

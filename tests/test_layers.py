@@ -235,8 +235,8 @@ def test_folders_are_small_and_the_root_has_doors_only() -> None:
     assert crowded(ROOT) == {}
 
 
-def test_the_door_is_small() -> None:
-    """What else there is stands in namespaces: `actorflow.public.door` says which."""
+def test_few_names_stand_on_top() -> None:
+    """What else there is stands in namespaces: `actorflow.public.namespaces` says which."""
     assert len([name for name in dir(af) if not name.startswith("_")]) <= MOST_ON_TOP
 
 

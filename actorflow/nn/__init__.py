@@ -1,9 +1,9 @@
-"""Layers and verbs of networks: `af.nn`. Variables made once, ops built at each call; nothing else is hidden.
+"""Layers and functions of networks: `af.nn`. Variables made once, ops built at each call; nothing else is hidden.
 
 A layer is given its sizes and initialisers when it is made, and makes its variables then, in the
 current graph, under its name. Called, it builds ops; all its calls share the variables.
 `layer.variables` lists them in order. Where training differs from evaluation, the call says which:
-`layer(x, training=True)`. Initialisers are in `af.init`. The verbs of networks, such as `af.nn.relu`,
+`layer(x, training=True)`. Initialisers are in `af.init`. The functions of networks, such as `af.nn.relu`,
 stand beside the layers.
 """
 

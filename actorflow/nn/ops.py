@@ -1,6 +1,6 @@
-"""Verbs of networks, which `af.nn` has beside its layers.
+"""Functions of networks, which `af.nn` has beside its layers.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

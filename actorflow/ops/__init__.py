@@ -1,6 +1,6 @@
-"""The verbs that users build graphs of; each op is a constructor, a spec rule and a gradient rule.
+"""The API functions that users build graphs of; each op is a constructor, a spec rule and a gradient rule.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 # ruff: noqa: F401, I001, RUF022  some fill the table only; in the order of names

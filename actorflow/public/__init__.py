@@ -1,6 +1,6 @@
-"""The door: the names that users see on `af` and in its namespaces, gathered from where they live.
+"""The public names: what users see on `af` and in its namespaces, gathered from where they live.
 
-`door` is the table of which name stands where, and `exports` writes the lists from it: `top`, and one module
+`namespaces` is the table of which name stands where, and `exports` writes the lists from it: `top`, and one module
 a namespace. This file is light, so that both run while a list is wrong.
 """
 

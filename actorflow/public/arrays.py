@@ -1,6 +1,6 @@
 """Arrays beyond the array API: scatter, split, pad and what reads shapes.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gradients beyond `af.gradients`: forward mode, rules of your own, and recomputing.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

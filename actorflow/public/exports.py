@@ -1,4 +1,4 @@
-"""Writes the lists of names that users see, from the table of the door and the modules of `ops`.
+"""Writes the lists of names that users see, from the table of public names and the modules of `ops`.
 
     python -m actorflow.public.exports
 
@@ -15,18 +15,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from actorflow.public import door
-from actorflow.public.door import TOP
+from actorflow.public import namespaces
+from actorflow.public.namespaces import TOP
 
 PACKAGE = Path(__file__).parents[1]
 OPS = "actorflow.ops."
-BUILDING = ("actorflow.graph.autodiff", "actorflow.graph.custom")  # verbs that build ops, in the room below
+BUILDING = (
+    "actorflow.graph.autodiff",
+    "actorflow.graph.custom",
+)  # functions that build ops, in the room below
 LONGEST = 110
 MOST_ON_TOP = 190
 
 
-class DoorError(Exception):
-    """What the table of the door and the modules of `ops` do not agree on, in one sentence."""
+class ExportError(Exception):
+    """What the table of public names and the modules of `ops` do not agree on, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,68 +56,66 @@ def exports() -> list[Export]:
     """Returns all names that users see but those of the rooms that are namespaces themselves.
 
     Raises:
-        DoorError: when the table and the modules do not agree.
+        ExportError: when the table and the modules do not agree.
     """
-    found = [*_verbs(), *_others()]
+    found = [*_api_functions(), *_others()]
     taken: dict[str, Export] = {}
     for one in found:
         other = taken.setdefault(one.dotted, one)
         if other is not one:
             message = f"af.{one.dotted} is defined in {other.module} as well as in {one.module}"
-            raise DoorError(message)
+            raise ExportError(message)
     on_top = len(top_names(found))
     if on_top > MOST_ON_TOP:
-        message = (
-            f"{on_top} names are on top, at most {MOST_ON_TOP} may be: give one a namespace in public.door"
-        )
-        raise DoorError(message)
+        message = f"{on_top} names are on top, at most {MOST_ON_TOP} may be: give one a namespace in public.namespaces"
+        raise ExportError(message)
     return found
 
 
 def top_names(found: Iterable[Export]) -> list[str]:
     """Returns what `dir(af)` shows."""
     names = {one.name for one in found if one.namespace == TOP}
-    return sorted(names | door.WRITTEN.keys() | door.ROOMS.keys())
+    return sorted(names | namespaces.WRITTEN.keys() | namespaces.ROOMS.keys())
 
 
-def _verbs() -> Iterator[Export]:
+def _api_functions() -> Iterator[Export]:
     for path in sorted((PACKAGE / "ops").rglob("*.py")):
         module = ".".join(path.relative_to(PACKAGE / "ops").with_suffix("").parts)
-        if module in door.INTERNAL_MODULES:
+        if module in namespaces.INTERNAL_MODULES:
             continue
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if not isinstance(node, ast.FunctionDef) or not any(map(_is_verb, node.decorator_list)):
+            if not isinstance(node, ast.FunctionDef) or not any(map(_is_api_function, node.decorator_list)):
                 continue
-            if node.name not in door.INTERNAL and not node.name.startswith("_"):
+            if node.name not in namespaces.INTERNAL and not node.name.startswith("_"):
                 namespace = _namespace(node.name, module)
-                prefix = door.PREFIXES.get(namespace, "")
+                prefix = namespaces.PREFIXES.get(namespace, "")
                 yield Export(node.name, OPS + module, namespace, node.name.removeprefix(prefix))
 
 
-def _is_verb(decorator: ast.expr) -> bool:
+def _is_api_function(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Name) and decorator.id == "api_function"
 
 
 def _namespace(name: str, module: str) -> str:
-    """Where a verb stands: by its name, else by its module, else by its folder."""
-    if name in door.ARRAY_API:
+    """Where an API function stands: by its name, else by its module, else by its folder."""
+    if name in namespaces.ARRAY_API:
         return TOP
-    if (found := door.PLACES.get(name, door.MODULES.get(module))) is not None:
+    if (found := namespaces.PLACES.get(name, namespaces.MODULES.get(module))) is not None:
         return found
     folder = module.partition(".")[0]
-    if folder not in door.FOLDERS:
-        message = f"ops.{module} has the verb {name}, and public.door names no namespace for its folder"
-        raise DoorError(message)
-    return door.FOLDERS[folder]
+    if folder not in namespaces.FOLDERS:
+        message = f"ops.{module} has the API function {name}, and public.namespaces names none for its folder"
+        raise ExportError(message)
+    return namespaces.FOLDERS[folder]
 
 
 def _others() -> Iterator[Export]:
-    for namespace, names in door.OTHERS.items():
+    for namespace, names in namespaces.OTHERS.items():
         for name, module in names.items():
             path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
             if not path.exists() or name not in _defined(path):
-                message = f"public.door says that {name} is defined in {module}, and it is not"
-                raise DoorError(message)
+                message = f"public.namespaces says that {name} is defined in {module}, and it is not"
+                raise ExportError(message)
             yield Export(name, module, namespace, name)
 
 
@@ -135,17 +136,17 @@ def files() -> dict[Path, str]:
     """Returns every file that is written, and what it holds.
 
     Raises:
-        DoorError: when the table and the modules do not agree.
+        ExportError: when the table and the modules do not agree.
     """
     found = exports()
     written = {
         PACKAGE / "__init__.py": _package(found),
         PACKAGE / "ops" / "__init__.py": _ops(found),
-        PACKAGE / "nn" / "ops.py": _namespace_file(_of(found, "nn"), VERBS_OF_NETWORKS),
+        PACKAGE / "nn" / "ops.py": _namespace_file(_of(found, "nn"), NETWORKS),
         PACKAGE / "public" / "top.py": _top(found),
         PACKAGE / "runtime" / "public_names.py": _names(found),
     }
-    for namespace, headline in door.WRITTEN.items():
+    for namespace, headline in namespaces.WRITTEN.items():
         path = PACKAGE / "public" / f"{namespace}.py"
         written[path] = _namespace_file(_of(found, namespace), headline, f"actorflow.public.{namespace}")
     return written
@@ -159,9 +160,9 @@ def stale() -> list[str]:
     """Returns a sentence for each file that does not hold what it should; empty when all do."""
     try:
         written = files()
-    except DoorError as error:
+    except ExportError as error:
         return [str(error)]
-    told = "holds other names than the table of the door says: renew it with `make docs`"
+    told = "holds other names than the table of public names says: renew it with `make docs`"
     return [
         f"actorflow/{path.relative_to(PACKAGE)} {told}"
         for path, text in written.items()
@@ -169,9 +170,11 @@ def stale() -> list[str]:
     ]
 
 
-VERBS_OF_NETWORKS = "Verbs of networks, which `af.nn` has beside its layers"
-VERBS = "The verbs that users build graphs of; each op is a constructor, a spec rule and a gradient rule"
-NOTE = "Written by `make docs` from `public.door` and the modules of `ops`. Changes go there."
+NETWORKS = "Functions of networks, which `af.nn` has beside its layers"
+OPS_HEADLINE = (
+    "The API functions that users build graphs of; each op is a constructor, a spec rule and a gradient rule"
+)
+NOTE = "Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there."
 
 
 def _namespace_file(found: list[Export], headline: str, module: str | None = None) -> str:
@@ -191,23 +194,23 @@ def _namespace_file(found: list[Export], headline: str, module: str | None = Non
 
 def _top(found: list[Export]) -> str:
     on_top = _of(found, TOP)
-    rooms = [f"import {module} as {name}" for name, module in sorted(door.ROOMS.items())]
+    rooms = [f"import {module} as {name}" for name, module in sorted(namespaces.ROOMS.items())]
     lines = [
         '"""What stands on top of `af`, loaded when the first name is asked for.', "", NOTE, '"""', "",
-        "# ruff: noqa: I001, RUF022  the order of the table of the door", "",
+        "# ruff: noqa: I001, RUF022  the order of the table of public names", "",
         "from __future__ import annotations", "",
-        *rooms, *_from("actorflow.public", door.WRITTEN), *_imports(on_top), "",
+        *rooms, *_from("actorflow.public", namespaces.WRITTEN), *_imports(on_top), "",
         *_all(top_names(found)),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _ops(found: list[Export]) -> str:
-    inside = {f"import {OPS}{module}" for module in door.INTERNAL_MODULES}
+    inside = {f"import {OPS}{module}" for module in namespaces.INTERNAL_MODULES}
     own = [one for one in found if one.module.startswith((OPS, *BUILDING))]
     plain = [Export(one.defined, one.module, TOP, one.defined) for one in own]
     lines = [
-        f'"""{VERBS}.', "", NOTE, '"""', "",
+        f'"""{OPS_HEADLINE}.', "", NOTE, '"""', "",
         "# ruff: noqa: F401, I001, RUF022  some fill the table only; in the order of names", "",
         "from __future__ import annotations", "",
         *sorted(inside), *_imports(plain), "",
@@ -218,7 +221,7 @@ def _ops(found: list[Export]) -> str:
 
 def _names(found: list[Export]) -> str:
     dotted = {one.defined: one.dotted for one in found if one.namespace != TOP}
-    dotted |= {name: f"{room}.{name}" for name, room in door.IN_ROOMS.items()}
+    dotted |= {name: f"{room}.{name}" for name, room in namespaces.IN_ROOMS.items()}
     lines = [
         '"""Where users find each name, as plain data: hints and errors need it, and know no op.', "", NOTE,
         '"""', "",
@@ -229,7 +232,7 @@ def _names(found: list[Export]) -> str:
         "})  # fmt: skip",
         '"""What users write as `af.NAME`."""', "",
         "NAMESPACES = frozenset({",
-        *_packed([f'"{name}",' for name in sorted(door.WRITTEN.keys() | door.ROOMS.keys())], "    "),
+        *_packed([f'"{name}",' for name in sorted({*namespaces.WRITTEN, *namespaces.ROOMS})], "    "),
         "})  # fmt: skip",
         '"""Those of them that are modules."""', "",
         "ELSEWHERE: Mapping[str, str] = {",
@@ -306,7 +309,7 @@ def main() -> int:
     """Writes the files, and prints their names; returns 1 with a sentence where the table is wrong."""
     try:
         changed = write()
-    except DoorError as error:
+    except ExportError as error:
         sys.stdout.write(f"{error}\n")
         return 1
     for path in changed:

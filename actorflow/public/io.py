@@ -1,6 +1,6 @@
 """Bytes to tensors and back, records of files, and graphs as plain data.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

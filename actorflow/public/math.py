@@ -1,6 +1,6 @@
 """Functions of numbers beyond the array API: special functions, segments and statistics.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """State that steps share beside variables: queues, tables, counters, stacks and accumulators.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What stands on top of `af`, loaded when the first name is asked for.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
-# ruff: noqa: I001, RUF022  the order of the table of the door
+# ruff: noqa: I001, RUF022  the order of the table of public names
 
 from __future__ import annotations
 

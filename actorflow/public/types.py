@@ -1,6 +1,6 @@
 """What users are handed and never make: for annotations and isinstance.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def hint_of(name: str, ours: Collection[str], prefix: str, table: Mapping[str, s
     if (place := ELSEWHERE.get(name)) is not None:
         return f"it is af.{place}"
     known = table.get(low) or table.get(low.replace("_", ""))
-    if known is not None and name[:1].isupper():  # a class: of what has one name, the layer before the verb
+    if known is not None and name[:1].isupper():  # a class: the layer before the function
         return f"here it is {known}"
     same = [n for n in ours if n.lower().replace("_", "") == low.replace("_", "")]
     if same:

@@ -1,6 +1,6 @@
 """Where users find each name, as plain data: hints and errors need it, and know no op.
 
-Written by `make docs` from `public.door` and the modules of `ops`. Changes go there.
+Written by `make docs` from `public.namespaces` and the modules of `ops`. Changes go there.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 
 import actorflow as af
 from actorflow import ops, public
-from actorflow.public import door, exports
+from actorflow.public import exports, namespaces
 from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -44,38 +44,38 @@ def test_at_most_190_names_stand_on_top() -> None:
     assert list(af.__all__) == sorted(af.__all__)
 
 
-def test_the_namespaces_are_those_of_the_door() -> None:
-    assert MODULES.keys() == {*door.WRITTEN, *door.ROOMS, "optim.schedules"}
-    assert door.WRITTEN.keys() | door.ROOMS.keys() == {
+def test_the_namespaces_are_those_of_the_table() -> None:
+    assert MODULES.keys() == {*namespaces.WRITTEN, *namespaces.ROOMS, "optim.schedules"}
+    assert namespaces.WRITTEN.keys() | namespaces.ROOMS.keys() == {
         "arrays", "autodiff", "data", "datasets", "errors", "image", "init", "io", "linalg", "math", "nn",
         "optim", "random", "state", "strings", "supervision", "testing", "types",
     }  # fmt: skip
 
 
-def test_every_verb_stands_in_one_place() -> None:
-    """A verb that no place shows could not be called; one in two would be explained twice."""
+def test_every_api_function_stands_in_one_place() -> None:
+    """An API function that no place shows could not be called; one in two would be explained twice."""
     shown: dict[int, list[str]] = {}
     for name, value in public.everything():
         shown.setdefault(id(value), []).append(name)
 
-    verbs = {name: getattr(ops, name) for name in ops.__all__}
+    functions = {name: getattr(ops, name) for name in ops.__all__}
 
-    assert {n: shown.get(id(v), []) for n, v in verbs.items() if len(shown.get(id(v), [])) != 1} == {}
+    assert {n: shown.get(id(v), []) for n, v in functions.items() if len(shown.get(id(v), [])) != 1} == {}
     assert len(shown) > 550
 
 
-def test_the_array_api_is_on_top_as_far_as_there_are_verbs() -> None:
+def test_the_array_api_is_on_top_as_far_as_there_are_functions() -> None:
     on_top = set(af.__all__)
 
-    assert door.ARRAY_API & {*ops.__all__} <= on_top
-    assert on_top >= door.ARRAY_API, "the table names what there is not"
+    assert namespaces.ARRAY_API & {*ops.__all__} <= on_top
+    assert on_top >= namespaces.ARRAY_API, "the table names what there is not"
 
 
-def test_the_lists_are_those_that_the_door_says() -> None:
+def test_the_lists_are_those_that_the_table_says() -> None:
     assert exports.stale() == []
 
 
-def test_a_new_verb_is_found_by_its_decorator_and_its_folder(
+def test_a_new_api_function_is_found_by_its_decorator_and_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "actorflow"
@@ -108,12 +108,12 @@ def test_a_new_verb_is_found_by_its_decorator_and_its_folder(
         (
             "sound/extra.py",
             "@api_function\ndef fade(a): ...\n",
-            "ops.sound.extra has the verb fade, and public.door names no namespace for its folder",
+            "ops.sound.extra has the API function fade, and public.namespaces names none for its folder",
         ),
         (
             "control/extra.py",
             "@api_function\ndef forever(a): ...\n",
-            "191 names are on top, at most 190 may be: give one a namespace in public.door",
+            "191 names are on top, at most 190 may be: give one a namespace in public.namespaces",
         ),
     ],
 )
@@ -134,10 +134,10 @@ def test_what_the_table_does_not_say_is_told_in_a_sentence(
 
 def test_a_name_that_left_its_module_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = {"types": {"Slices": "actorflow.values.elsewhere"}}
-    monkeypatch.setattr(door, "OTHERS", {**door.OTHERS, **gone})
+    monkeypatch.setattr(namespaces, "OTHERS", {**namespaces.OTHERS, **gone})
 
     assert exports.stale() == [
-        "public.door says that Slices is defined in actorflow.values.elsewhere, and it is not"
+        "public.namespaces says that Slices is defined in actorflow.values.elsewhere, and it is not"
     ]
 
 
@@ -170,7 +170,7 @@ def test_every_name_is_there_whatever_was_imported_before(first: str) -> None:
 def test_no_name_is_hidden_by_a_module_of_the_package() -> None:
     inside = {path.stem for path in (ROOT / "actorflow").iterdir()}
 
-    rooms = {module.rpartition(".")[2] for module in door.ROOMS.values()}
+    rooms = {module.rpartition(".")[2] for module in namespaces.ROOMS.values()}
     assert inside & set(af.__all__) == rooms - {"init", "supervision"}  # these are the modules
 
 

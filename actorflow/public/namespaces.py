@@ -1,9 +1,9 @@
-"""The table of the door: what stands on top of `af`, and in which namespace the rest is.
+"""The table of public names: what stands on top of `af`, and in which namespace the rest is.
 
-The namespace of a verb follows from the folder of `ops` that it is in, so a new op needs no line here. Lines
-are for what has a place of its own: names of the array API, what runs things, and a few verbs that users look
-for elsewhere. `exports` writes the lists of names from this table and the modules of `ops`. Both read
-sources and import none of them, so that they work while a list is wrong.
+The namespace of an API function follows from the folder of `ops` that it is in, so a new op needs no line
+here. Lines are for what has a place of its own: names of the array API, what runs things, and a few functions
+that users look for elsewhere. `exports` writes the lists of names from this table and the modules of `ops`.
+Both read sources and import none of them, so that they work while a list is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARRAY_API = frozenset(
     unique_inverse unique_values unstack var vecdot where zeros zeros_like
     """.split()  # noqa: SIM905  a list of 125 strings is no easier to read
 )
-"""Names of the array API's standard, which stand on top where there is a verb of that name."""
+"""Names of the array API's standard, which stand on top where there is a function of that name."""
 
 FOLDERS: Mapping[str, str] = {
     "array": "arrays",
@@ -39,7 +39,7 @@ FOLDERS: Mapping[str, str] = {
     "state": "state",
     "text": "strings",
 }
-"""Folder of `ops` -> namespace of its verbs."""
+"""Folder of `ops` -> namespace of its functions."""
 
 MODULES: Mapping[str, str] = {
     "math.random": "random",
@@ -58,7 +58,7 @@ PLACES: Mapping[str, str] = {
     **dict.fromkeys(("as_bytes", "decode_utf8", "to_number"), "strings"),
     "vector_norm": "linalg",
 }
-"""Verb -> namespace, where it is not that of its module."""
+"""API function -> namespace, where it is not that of its module."""
 
 PREFIXES: Mapping[str, str] = {"random": "random_", "strings": "bytes_"}
 """Namespace -> what the names of ops begin with that users leave out: `af.random.normal`."""
@@ -71,10 +71,10 @@ INTERNAL_MODULES = frozenset(
         "nn.recurrent",
     }
 )
-"""Modules whose verbs others build with; users have classes or layers for what they do."""
+"""Modules whose functions others build with; users have classes or layers for what they do."""
 
 INTERNAL = frozenset({"common_length"})
-"""Verbs that stand beside those of users and are not for them."""
+"""Functions that stand beside those of users and are not for them."""
 
 OTHERS: Mapping[str, Mapping[str, str]] = {
     TOP: {
@@ -152,7 +152,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "UpdateDone": "actorflow.cluster.trainer",
     },
 }
-"""Namespace -> name -> module, for what is no verb of `ops`: classes, and functions of other rooms."""
+"""Namespace -> name -> module, what is no API function of `ops`: classes, and functions of other rooms."""
 
 ROOMS: Mapping[str, str] = {
     "data": "actorflow.data",
