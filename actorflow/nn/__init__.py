@@ -1,4 +1,4 @@
-"""Layers and functions of networks: `af.nn`. Variables made once, ops built at each call; nothing else is hidden.
+"""Layers, and functions of networks: `af.nn`. Variables are made once, ops built at each call.
 
 A layer is given its sizes and initialisers when it is made, and makes its variables then, in the
 current graph, under its name. Called, it builds ops; all its calls share the variables.

@@ -1,7 +1,7 @@
 """The public names: what users see on `af` and in its namespaces, gathered from where they live.
 
-`namespaces` is the table of which name stands where, and `exports` writes the lists from it: `top`, and one module
-a namespace. This file is light, so that both run while a list is wrong.
+`namespaces` is the table of which name stands where, and `exports` writes the lists from it: `top`, and one
+module a namespace. This file is light, so that both run while a list is wrong.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ def exports() -> list[Export]:
             raise ExportError(message)
     on_top = len(top_names(found))
     if on_top > MOST_ON_TOP:
-        message = f"{on_top} names are on top, at most {MOST_ON_TOP} may be: give one a namespace in public.namespaces"
+        told = f"{on_top} names are on top, at most {MOST_ON_TOP} may be"
+        message = f"{told}: give one a namespace in public.namespaces"
         raise ExportError(message)
     return found
 
