@@ -23,7 +23,7 @@ ELSEWHERE = {
 """What other libraries call it -> what it is called here, without `af.`."""
 
 MODULES = ("nn", "optim", "optim.schedules", "init", "testing", "errors")
-"""Where to look for a name that is no verb of `af` itself."""
+"""Where to look for a name that is no function of `af` itself."""
 
 
 def plain(name: str) -> str:

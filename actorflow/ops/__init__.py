@@ -1,4 +1,4 @@
-"""The verbs that users build graphs of; each op is a constructor, a spec rule and a gradient rule."""
+"""The API functions that users build graphs of; each op is a constructor, a spec rule and a gradient rule."""
 
 # ruff: noqa: RUF022  log10 is sorted before log2
 
