@@ -61,7 +61,7 @@ class Cluster:
         self.up: set[str] = set()
 
     def reach(self, address: str) -> Ref:
-        """Gives a runner by its process, and the desk of a session by its name."""
+        """Gives a runner by its process, and the runner reports of a session by its name."""
         if address in self.refs:
             return self.refs[address]
         return self.system.actors[address.partition("/")[2]]

@@ -1,4 +1,4 @@
-"""Leaving a feeder: what waits ends at once, however the scope is left; and what cannot be fed."""
+"""Leaving a queue runner: what waits ends at once, however the scope is left; and what cannot be fed."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they
 
 
 class Slow:
-    """A ref over which Settle is late: what is said after it comes first."""
+    """A ref over which SettlePart is late: what is said after it comes first."""
 
     def __init__(self, ref: Any, settle: bool = True) -> None:
         self._ref = ref

@@ -1,4 +1,4 @@
-"""What users subclass: state, and one handler."""
+"""The base class of actors, which users subclass: state, and one handler."""
 
 from __future__ import annotations
 

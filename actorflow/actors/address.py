@@ -347,7 +347,7 @@ class Address(Mailbox, Ref):
         Args:
             message: The question.
             deadline_s: How long to wait.
-            answer: Where the answer goes, or the error; a `Holding` one hears when it has left the line.
+            answer: Where the answer goes, or the error; a `HoldingReplySink` hears when it has left the line.
 
         Returns:
             The question: in `waiters` while it stands in the line.
@@ -364,7 +364,7 @@ class Address(Mailbox, Ref):
         now = system.now()
         question = Ask(message, nbytes, answer, self, waiter, now, limit_s)
         system.accounts.sent += 1
-        wheel = system.timer_wheel  # Wheel.add, written out for a bucket that is there: -0.2 µs
+        wheel = system.timer_wheel  # TimerWheel.add, written out for a bucket that is there: -0.2 µs
         bucket = wheel.buckets.get(int((now + limit_s) / wheel.tick_s) + 1)
         if bucket is None:
             wheel.add(now + limit_s, question)

@@ -98,7 +98,7 @@ class ReplySink(Protocol):
 
 
 class HoldingReplySink(ABC):
-    """An `ReplySink` that holds something back while its question stands in line, such as credit.
+    """A `ReplySink` that holds something back while its question stands in line, such as credit.
 
     Attributes:
         name: What reports call whoever asks.

@@ -1,4 +1,4 @@
-"""A place in a line that a coroutine waits for: how an async handler asks for what may take long.
+"""The wait of a coroutine for its turn in a line: how an async handler asks for what may take long.
 
 An ask is answered at once by a plain handler, or not at all. What may have to wait for others goes as a
 Call, which its actor keeps until it is its turn.

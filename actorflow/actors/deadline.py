@@ -1,4 +1,4 @@
-"""How much of its deadline is left to the handler that runs here.
+"""The deadline of the handler that runs here, and how much of it is left.
 
 A question says how long its asker waits. What a handler asks others while it works on that question is of use
 for no longer: a handler of a `cancellable` actor gives them what is left, unless it says otherwise.

@@ -36,7 +36,7 @@ _NAMED = 8
 """How many of those that failed a text names."""
 
 
-class _Outcome:
+class _GroupOutcome:
     """What came of a message to many."""
 
     __slots__ = ("_good", "_kind", "failed", "refs")
@@ -89,7 +89,7 @@ class _Outcome:
         return f"<{type(self).__name__}: {self}>"
 
 
-class Answers(_Outcome):
+class Answers(_GroupOutcome):
     """Who answered what, and who did not and why; the result of `ask_all`.
 
     Attributes:
@@ -123,7 +123,7 @@ class Answers(_Outcome):
         return self._good[ref]
 
 
-class Told(_Outcome):
+class Told(_GroupOutcome):
     """Who has the message, and who has not and why; the result of `tell_all`.
 
     Attributes:

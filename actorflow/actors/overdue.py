@@ -1,4 +1,4 @@
-"""How long an actor may take to end: then whoever it is gets abandoned, so that leaving a system always ends.
+"""The limit on how long an actor takes to end: past it the actor is abandoned, so leaving always ends.
 
 An actor that ends cancels its handlers, and its `on_stop` runs. A handler that goes on although it was
 cancelled is cancelled again and again, with a warning, and after `stop_s` seconds it is abandoned: its

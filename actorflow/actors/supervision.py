@@ -1,4 +1,4 @@
-"""Decides what happens to the children of a supervisor when one of them fails.
+"""The rule of supervision: what happens to the children of a supervisor when one of them fails.
 
 A rule for the exception says which directive applies; an ask that failed resumes unless a rule
 says otherwise, for its asker was told. The kind says to whom: the one that failed, all, or it and
@@ -9,7 +9,7 @@ does a failure that a rule sends up. The k-th restart in the window waits
 Source: Erlang/OTP, "Supervisor Behaviour": strategies and restart intensity. Deviation: a restart
 waits, and each failure picks its directive by exception, as in Akka.
 
-Pure rules: no clock, no coin, no actor. `supervisor.py` obeys the effects.
+Pure rules: no clock, no coin, no actor. `supervisor` obeys the effects.
 """
 
 from __future__ import annotations

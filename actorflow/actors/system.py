@@ -98,7 +98,7 @@ class ActorSystem:
 
     Args:
         name: What reports call it.
-        clock: Gives the time of deadlines and timers; by default that of the setting: the machine's,
+        clock: Gives the time of deadlines and timers; by default that of the environment: the machine's,
             or the simulation's in which the system is entered.
         entropy: Gives the jitter of restarts; likewise.
         deadline_s: How long an ask waits that does not say.

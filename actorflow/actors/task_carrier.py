@@ -1,4 +1,4 @@
-"""The task of an actor whose handler may suspend: parked, until a handler does.
+"""The task that carries the handlers of an actor which may suspend: parked, until one does.
 
 Most `async` handlers end without suspending, and a task for each would cost more than all the
 rest. So the pump runs the first step itself, under the identity of the actor's own parked task;

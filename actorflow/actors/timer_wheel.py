@@ -115,7 +115,7 @@ class TimerWheel:
         return sum(map(len, self.buckets.values()))
 
     def __repr__(self) -> str:
-        return f"<Wheel with {len(self)} entries in {len(self.buckets)} buckets of {self.tick_s:g} s>"
+        return f"<TimerWheel with {len(self)} entries in {len(self.buckets)} buckets of {self.tick_s:g} s>"
 
     def _new_bucket(self, key: int) -> Bucket:
         if len(self.buckets) >= self._full:

@@ -1,4 +1,4 @@
-"""Who has died, when and why: of the many who may have, the last.
+"""The tombstones of a system: which actors died last, when and why.
 
 What is kept of an actor are texts: its error would keep all that its handler had in hands. Those that were
 asked to stop do not push out those that failed, for which somebody will look.
@@ -33,7 +33,7 @@ class Tombstone:
         at_s: When it died, by the clock of its system: the machine's, or the simulation's.
         error: The type of what it failed with, such as KeyError; empty when it was asked to stop.
         reason: What its error said, in one line of at most 300 characters; empty when it was asked to stop.
-        incarnation: Which of its lives was the last.
+        incarnation: Its last one.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""How an actor takes its turns: which message is next, and who runs its handler.
+"""The turns of an actor: which message is next, and who runs its handler.
 
 `Turns` is the side of an actor that the pump meets, as `Address` is the one that senders meet and
 `Cell` the one that its supervisor meets. They are one object, and that object is its mailbox, so

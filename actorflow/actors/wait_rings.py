@@ -1,4 +1,4 @@
-"""Finds and opens rings of waits: of actors, of code of the user, of steps and of first values.
+"""Finds and opens rings of waits: of actors, of code of the user, of steps and of initial values.
 
 `actors.waits` is the rule. Here is whom it concerns: an actor, a run of a re-entrant one, and whatever else
 says by `blocked` what it waits for.
@@ -35,7 +35,7 @@ def open_rings(edge: Any) -> None:
     """Opens every ring that a new wait closes.
 
     Raises:
-        AskCycle: one is of waits for answers, steps and first values alone.
+        AskCycle: one is of waits for answers, steps and initial values alone.
         MailboxFull: one has a wait for room, and its actors make more messages than fit.
     """
     while (closed := waits.ring(edge, blockers)) is not None:

@@ -1,4 +1,4 @@
-"""Decides what to do when waiting closes a ring: the rule behind promise 2.
+"""The rule for rings of waits, behind promise 2: what to do when waiting closes one.
 
 Actors wait for each other in two ways: for the answer to an ask, and for room in a mailbox (a
 blocked outbox, a handler that awaits a tell). Every wait is an edge waiter → awaited, and an

@@ -1,8 +1,8 @@
-"""Which processes the chief can reach, and whose variables are gone: steps of a cluster begin here.
+"""The availability of processes: whom the chief can reach, and whose variables are gone. Steps begin here.
 
-A process that is lost may come back. In the same life it has what it had. In a new one it has nothing, so
-whoever asks for a variable that had a value there hears ShardLost: a first value beside trained ones would be
-silently wrong.
+A process that is lost may come back. In the same incarnation it has what it had. In a new one it has nothing,
+so whoever asks for a variable that had a value there hears ShardLost: an initial value beside trained ones
+would be silently wrong.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Availability:
     """Runs the steps of a session over those who are there; at the chief.
 
     Args:
-        post: The chief's, by which processes are lost and asked.
+        post: The hub of the chief, by which processes are lost and asked.
         session: Over all processes.
-        incarnations: In which life each process is, as far as is known.
+        incarnations: In which incarnation each process is, as far as is known.
         home_of: The process where a variable, or other state, is.
     """
 
@@ -53,8 +53,8 @@ class Availability:
         self._gone: dict[str, int] = {}  # process → the number of the loss since which it is gone
         self._losses = 0
         self._needs: dict[tuple[Port, ...], tuple[str, ...]] = {}  # names of state, by fetches and feeds
-        self._touched: set[str] = set()  # what may have a value in the present life of its process
-        self._emptied: dict[str, str] = {}  # what had one in an earlier life, and its process
+        self._touched: set[str] = set()  # what may have a value in the present incarnation of its process
+        self._emptied: dict[str, str] = {}  # what had one in an earlier incarnation, and its process
         post.on_lost(self.lost)
 
     def lost(self, process: str, reason: ActorflowError) -> None:
@@ -71,7 +71,7 @@ class Availability:
         return await self._with(names, lambda: self.session.run(fetches, feeds, deadline_s=deadline_s))
 
     async def initialise(self, names: Iterable[str]) -> None:
-        """Gives variables their first values, unless they have values.
+        """Gives variables their initial values, unless they have values.
 
         Raises:
             ShardLost: the process of one has lost its value.

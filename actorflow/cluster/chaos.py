@@ -1,4 +1,4 @@
-"""Harm on purpose: in a third of a run one worker is killed, so that everybody sees what becomes of it.
+"""A fault on purpose: in a third of a run one worker is killed, so that everybody sees what becomes of it.
 
 `Chaos` decides, from what is told of the run, whom and when: a rule without clock or processes. `kill` does.
 """

@@ -87,11 +87,11 @@ class Cluster(Kinds, ABC):
     @property
     @abstractmethod
     def chief(self) -> Process:
-        """The chief's process, in its present life."""
+        """The chief's process, in its present incarnation."""
 
     @abstractmethod
     def incarnations(self) -> dict[str, int]:
-        """Returns in which life each process is; those that are not there are left out."""
+        """Returns in which incarnation each process is; those that are not there are left out."""
 
     @abstractmethod
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -225,8 +225,8 @@ class Cluster(Kinds, ABC):
     def ref(self, address: str) -> Ref:
         """Returns the address of an actor of any process, such as `worker0/echo`, for use at the chief.
 
-        It is good for every life of the process, also before the actor is there: whoever asks then hears so.
-        What `actors(process)` of the program spawned is there once the cluster is open.
+        It is good for every incarnation of the process, also before the actor is there: whoever asks then
+        hears so. What `actors(process)` of the program spawned is there once the cluster is open.
 
         Args:
             address: `process/actor`.

@@ -63,7 +63,7 @@ _ASK_S = 2.0
 
 
 class Opening(Cluster):
-    """Holds a station as the chief, waits for all others, and lets them go at the end.
+    """Holds a process runtime as the chief, waits for all others, and lets them go at the end.
 
     Args:
         ready_s: How long to wait for the others; see `launch.starts` for what counts.
@@ -161,7 +161,7 @@ class Opening(Cluster):
         return self._runtime
 
     def incarnations(self) -> dict[str, int]:
-        """Returns in which life each process is; those to which there is no session are left out."""
+        """Returns in which incarnation each process is; those to which there is no session are left out."""
         station = self.runtime
         there = {CHIEF, *station.reachable()}
         return {here.name: here.incarnation for here in station.table.entries if here.name in there}
@@ -278,7 +278,7 @@ class Opening(Cluster):
         self._changed.set()
 
     async def _ready(self, station: ProcessRuntime) -> dict[str, int]:
-        """Returns who is there, in which life, when all have said where they are, and answer.
+        """Returns who is there, in which incarnation, when all have said where they are, and answer.
 
         Raises:
             NotReady: they do not, in time; or cannot any more.
@@ -320,7 +320,7 @@ class Opening(Cluster):
         return set(self.ps) <= set(there) and len(there) - len(self.ps) >= self._least
 
     async def _introduce(self, station: ProcessRuntime, answered: dict[str, int]) -> None:
-        """Asks those who have said where they are, and have not answered in that life."""
+        """Asks those who have said where they are, and have not answered in that incarnation."""
 
         async def ask(name: str) -> None:
             try:

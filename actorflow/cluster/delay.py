@@ -1,4 +1,4 @@
-"""Time that a worker is held up at each contribution, drawn as a simulated host draws it: for experiments.
+"""The delay of a worker at each contribution, drawn as a simulated host draws it: for experiments.
 
 A simulated worker takes `work_s` of virtual time and what a straggler adds; a real one takes that beside what
 it computes, so that both can be compared. A delay reaches the process that it holds up as a text.

@@ -1,4 +1,4 @@
-"""What `actorflow worker` does in a process that is not the chief: serves until it is over, and says why."""
+"""The entry of `actorflow worker`, in a process that is not the chief: serves until the end, and says why."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def code_of(reason: ActorflowError | None) -> int:
         return Exit.DONE
     if isinstance(reason, Stopped):
         return 128 + reason.number
-    if is_full(reason):  # whatever else it is: in its next life there may be room
+    if is_full(reason):  # whatever else it is: in its next incarnation there may be room
         return Exit.FAILED
     return next((code for kind, code in _CODES if isinstance(reason, kind)), Exit.FAILED)
 

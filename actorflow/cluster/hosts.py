@@ -61,7 +61,7 @@ def towards(at: Tcp, resolve: Resolver = look_up) -> str:
     """Returns the address of this machine from which packets to a host leave; sends none.
 
     Raises:
-        Unfound: nobody knows the host, or no way leads there.
+        HostNotFound: nobody knows the host, or no way leads there.
     """
 
     def own(family: int, address: Any) -> str:
@@ -77,7 +77,7 @@ def here(at: Tcp, resolve: Resolver = look_up) -> str:
     """Returns the address of this machine to which a name of its own leads.
 
     Raises:
-        Unfound: nobody knows the name, or it leads elsewhere.
+        HostNotFound: nobody knows the name, or it leads elsewhere.
     """
 
     def own(family: int, address: Any) -> str:
@@ -93,7 +93,7 @@ def number_of(at: Tcp, resolve: Resolver = look_up) -> str:
     """Returns the number of a host that has only IPv6; "" for one that has IPv4.
 
     Raises:
-        Unfound: nobody knows the host.
+        HostNotFound: nobody knows the host.
     """
 
     def number(family: int, address: Any) -> str:
@@ -135,7 +135,7 @@ async def in_thread(find: Callable[[], T]) -> T:
 async def retry_until_found(
     find: Callable[[], T], ready_s: float, run: Callable[[Callable[[], T]], Awaitable[T]] = in_thread
 ) -> T:
-    """Returns what a function finds; where that raises Unfound, it is called again, for so long.
+    """Returns what a function finds; where that raises HostNotFound, it is called again, for so long.
 
     Args:
         find: Finds a host, and may take long.

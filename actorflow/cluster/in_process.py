@@ -56,7 +56,7 @@ class InProcessCluster(Cluster):
         return self._processes[name]
 
     def incarnations(self) -> dict[str, int]:
-        """Returns in which life each process is; see `Cluster.incarnations`."""
+        """Returns in which incarnation each process is; see `Cluster.incarnations`."""
         return {name: process.incarnation for name, process in self._processes.items()}
 
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

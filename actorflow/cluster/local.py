@@ -170,7 +170,7 @@ class LocalCluster(Opening):
     # -- what becomes of the children ---------------------------------------------------------------------
 
     def _hear(self, event: Event) -> None:
-        """Hears of the lives of the children."""
+        """Hears what becomes of the children."""
         match event:
             case Started(name):
                 self._ends.pop(name, None)

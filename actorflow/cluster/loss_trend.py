@@ -1,4 +1,4 @@
-"""Whether a run ended better than it began, by its losses alone. Pure, and bounded however long it runs."""
+"""The trend of the losses of a run: whether it ended better than it began. Pure, and bounded however long."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Everything of a real process: its actors, its ways to all others, and how it ends.
+"""The runtime of a real process: its actors, its ways to all others, and how it ends.
 
     system      the actors
-    process     state, steps and the steward, as in a simulated cluster
+    process     state, steps and the agent, as in a simulated cluster
     endpoint    the sockets
     wires       those of the endpoint, with shared memory for large payloads between processes of one host
-    links       one for each other name, from the start; those of later lives are the same
-    directory   at the chief: where all are; elsewhere `neighbours`, which dial whom it names
+    links       one for each other name, from the start; those of later incarnations are the same
+    directory   at the chief: where all are; elsewhere the discovery client, which dials whom it names
 
 All links exist before anybody is there: they greet until the other end answers, whoever comes first.
 """
@@ -138,7 +138,7 @@ class ProcessRuntime:
 
     Args:
         name: Of this process: chief, ps0, …, worker0, …
-        incarnation: Which life of it this is, larger than all before.
+        incarnation: Which incarnation of it this is, larger than all before.
         program: What the cluster runs.
         names: Of all processes.
         ways: Makes its sockets.
@@ -367,6 +367,5 @@ class ProcessRuntime:
             self.end(reason)
 
     def __repr__(self) -> str:
-        return (
-            f"<Station '{self.name}', incarnation {self.incarnation}: reaches {', '.join(self.reachable())}>"
-        )
+        reached = ", ".join(self.reachable())
+        return f"<ProcessRuntime '{self.name}', incarnation {self.incarnation}: reaches {reached}>"

@@ -29,7 +29,7 @@ from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from actorflow.values.checks import seconds
 
 _OPENED: WeakKeyDictionary[World, int] = WeakKeyDictionary()
-"""How many clusters have been opened in a world: their processes are later lives than those before."""
+"""How many clusters have been opened in a world: their processes are later incarnations than those before."""
 
 
 _LATENCY_S = 0.0005
@@ -85,17 +85,17 @@ class SimulatedCluster(Cluster):
 
     @property
     def chief(self) -> Process:
-        """The chief's process, in its present life."""
+        """The chief's process, in its present incarnation."""
         if CHIEF not in self._processes:
             self.open_session_of()
         return self.process(CHIEF)
 
     def process(self, name: str) -> Process:
-        """Returns a process, in its present life; KeyError for one that there is not."""
+        """Returns a process, in its present incarnation; KeyError for one that there is not."""
         return self._processes[name]
 
     def incarnations(self) -> dict[str, int]:
-        """Returns in which life each process is; see `Cluster.incarnations`."""
+        """Returns in which incarnation each process is; see `Cluster.incarnations`."""
         assert self.world is not None
         there = [p for p in self._processes.values() if self.world.host(p.name).alive]
         return {process.name: process.incarnation for process in there}

@@ -1,4 +1,4 @@
-"""How a real process gets its sockets: where it binds, which keys it holds."""
+"""The sockets of a real process: where it binds, which keys it holds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def open_sockets(bind: str, keys: Keyring | None = None) -> Open:
     """Returns how a process gets its sockets.
 
     Args:
-        bind: Where others dial it. A socket file is named by the life of the process besides, unless it is
-            the chief's: what a life that was killed has left is in nobody's way.
+        bind: Where others dial it. A socket file is named by the incarnation of the process besides, unless
+            it is the chief's: what an incarnation that was killed has left is in nobody's way.
         keys: Those of the cluster; None has none.
     """
 

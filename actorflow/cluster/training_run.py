@@ -66,7 +66,7 @@ class TrainingRun:
 
     Args:
         chief: The chief's process.
-        attendance: Gives variables their first values.
+        attendance: Gives variables their initial values.
         layout: What lies where.
         policy: Who may start, and what makes an update.
         settings: Limits and times that all runs share.

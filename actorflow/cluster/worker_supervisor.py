@@ -1,4 +1,4 @@
-"""Sees to it that a worker takes part in a run, in every life of its process."""
+"""The worker supervisor: it has a worker take part in a run, in every incarnation of its process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from actorflow.runtime.messages import Terminated
 
 @dataclass(frozen=True, slots=True)
 class _Retry:
-    """Recruiter → itself: time to ask."""
+    """WorkerSupervisor → itself: time to ask."""
 
 
 class WorkerSupervisor(Actor):
-    """Asks the steward of one process for a worker, now and whenever that worker is gone.
+    """Asks the agent of one process for a worker, now and whenever that worker is gone.
 
     **Receives** Terminated of the worker.
-    **Sends** Enlist to the steward (asked); End to the coordinator, when it cannot take part.
+    **Sends** Enlist to the process agent (asked); RunEnded to the coordinator, when it cannot take part.
     **Promise** while its process lives and can be reached it has a worker for the run, at most
         `again_s` late.
 
@@ -31,9 +31,9 @@ class WorkerSupervisor(Actor):
         steward: Of the process.
         worker: Where the worker will be.
         coordinator: Of the run.
-        order: What the steward is told.
+        order: What the agent is told.
         again_s: How long to wait before it asks again.
-        answer_s: How long the steward may take.
+        answer_s: How long the agent may take.
     """
 
     def __init__(

@@ -93,9 +93,9 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     graph = current()
     targets = [as_tensor(y) for y in as_list(ys)]
     wanted = as_list(xs)
-    sources = [_Source.of(part, "gradients go to") for x in wanted for part in _parts(x)]
+    sources = [_GradientSource.of(part, "gradients go to") for x in wanted for part in _parts(x)]
     stopped = [part for x in _several(stop_gradients) for part in _parts(x)]
-    stops = [_Source.of(x, "stop_gradients are") for x in stopped]
+    stops = [_GradientSource.of(x, "stop_gradients are") for x in stopped]
     starts = [None] * len(targets) if grad_ys is None else as_list(grad_ys)
     if len(starts) != len(targets):
         message = f"gradients takes one grad_y for each y, got {len(starts)} for {len(targets)}"
@@ -166,7 +166,7 @@ def back_through(
         xs: Ports of it.
     """
     targets = [Tensor(body, port) for port, _ in ys]
-    sources = [_Source(Tensor(body, port).name, (port,), is_variable=False) for port in xs]
+    sources = [_GradientSource(Tensor(body, port).name, (port,), is_variable=False) for port in xs]
     sweep = _Sweep(body, targets, sources, frozenset())
     for y, (_, start) in zip(targets, ys, strict=True):
         sweep.seed(y, start)
@@ -223,7 +223,7 @@ def name_of(x: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _GradientSource:
     """An x: the tensors that stand for it, and what the user calls it."""
 
     name: str
@@ -231,14 +231,14 @@ class _Source:
     is_variable: bool
 
     @staticmethod
-    def of(x: Any, what: str) -> _Source:
+    def of(x: Any, what: str) -> _GradientSource:
         check_source(x, what)
         ports = (as_tensor(x).port,) if isinstance(x, Tensor) else tuple(r.port for r in x.reads())
-        return _Source(name_of(x), ports, not isinstance(x, Tensor))
+        return _GradientSource(name_of(x), ports, not isinstance(x, Tensor))
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PartialGradient:
     """A part of a gradient, and the node whose rule gave it; of a sum, the first that gave a dense one."""
 
     grad: Gradient
@@ -253,7 +253,11 @@ class _Sweep:
     """
 
     def __init__(
-        self, graph: Graph, targets: Sequence[Tensor], sources: Sequence[_Source], stop: frozenset[Port]
+        self,
+        graph: Graph,
+        targets: Sequence[Tensor],
+        sources: Sequence[_GradientSource],
+        stop: frozenset[Port],
     ) -> None:
         self.graph = graph
         self.targets = targets
@@ -263,8 +267,8 @@ class _Sweep:
         self.first = min((port.node for port in self.wanted), default=NodeId(len(graph.nodes)))
         self.last = max((y.port.node for y in targets), default=NodeId(-1))
         self.live = self._live()
-        self.parts: dict[Port, list[_Part]] = {}
-        self.totals: dict[Port, _Part] = {}
+        self.parts: dict[Port, list[_PartialGradient]] = {}
+        self.totals: dict[Port, _PartialGradient] = {}
 
     def _differentiable(self, port: Port) -> bool:
         return is_differentiable(self.graph.nodes[port.node].outputs[port.index].dtype)
@@ -297,7 +301,7 @@ class _Sweep:
                 message = f"the gradient of {name_of(y)!r} must fit {y.spec}, got {grad.spec}"
                 raise SpecError(message, where=y.node.where)
         if y.port in self.live:
-            self.parts.setdefault(y.port, []).append(_Part(grad, y.node))
+            self.parts.setdefault(y.port, []).append(_PartialGradient(grad, y.node))
 
     def run(self) -> list[Gradient | None]:
         """Goes back through the nodes and returns the gradient of each source."""
@@ -348,9 +352,9 @@ class _Sweep:
             if not fits(grad.spec, use.inputs[i].spec):
                 message = f"the gradient of input {i} must fit {use.inputs[i].spec}, got {grad.spec}"
                 raise GradientError(message, where=node.where)
-            self.parts.setdefault(port, []).append(_Part(grad, node))
+            self.parts.setdefault(port, []).append(_PartialGradient(grad, node))
 
-    def _of_source(self, source: _Source) -> Gradient | None:
+    def _of_source(self, source: _GradientSource) -> Gradient | None:
         used = [port for port in source.ports if port in self.totals]
         if not used:
             return None
@@ -360,7 +364,9 @@ class _Sweep:
         grad = self._total(self.graph.nodes[source.ports[0].node], totals, whose).grad
         return grad.with_origin(whose) if isinstance(grad, IndexedSlices) else grad
 
-    def _total(self, node: Node, parts: Sequence[_Part], whose: str | None = None) -> _Part:
+    def _total(
+        self, node: Node, parts: Sequence[_PartialGradient], whose: str | None = None
+    ) -> _PartialGradient:
         """The sum of partial gradients, with the first node that gave a dense one; see `_sum_of`."""
         dense = next((part for part in parts if not isinstance(part.grad, IndexedSlices)), None)
         by = (dense or parts[0]).by
@@ -369,7 +375,7 @@ class _Sweep:
                 name = self._name_source(node, grad) if whose is None else whose
                 what = f"a sum with the dense gradient of {by.op}"
                 grad.with_origin(name).tell_of(what, by.defined_at)
-        return _Part(_sum_of(node, [part.grad for part in parts]), by)
+        return _PartialGradient(_sum_of(node, [part.grad for part in parts]), by)
 
     def _name_source(self, node: Node, rows: IndexedSlices) -> str:
         """The user's name of an x on which `node` depends; none for rows of what is of open size."""

@@ -87,7 +87,7 @@ def stack_cells(cells: Sequence[Cell], *, dropout: float = 0.0, name: str | None
         SpecError: for what are no cells, and for cells that do not fit on each other.
 
     >>> with af.Graph():
-    ...     cells = af.nn.stacked([af.nn.GRUCell(8, 16), af.nn.GRUCell(16, 16)], dropout=0.1)
+    ...     cells = af.nn.stack_cells([af.nn.GRUCell(8, 16), af.nn.GRUCell(16, 16)], dropout=0.1)
     ...     x = af.placeholder("float32", (None, 20, 8), name="x")
     ...     outputs, states = af.nn.rnn(cells, x, training=True)
     ...     print(outputs.spec, len(states))

@@ -172,7 +172,7 @@ def fit_feed(
     raise FeedError(message, hint=_converting(array.dtype, array.shape, spec, holder))
 
 
-def resolve_feed_value(name: str, spec: Spec, value: Any) -> arrays.Array:
+def feed_value(name: str, spec: Spec, value: Any) -> arrays.Array:
     """Returns what a step is fed, read-only.
 
     As `fit_feed`, which an array of the right kind need not pass.

@@ -1,4 +1,4 @@
-"""Which event loop an object belongs to, and with it which thread: calls come from there.
+"""The affinity of an object to one event loop, and with it to one thread: calls come from there.
 
 The runtime is one loop's: its state has no locks, since nobody else touches it. A call from elsewhere
 would be a race, or would run a handler in a foreign thread; so every public one asks `check` first, before

@@ -1,4 +1,4 @@
-"""What of users' code has failed, and what is the cancellation of the task that runs it."""
+"""The cancellation of a task, told apart from what its users' code raised."""
 
 from __future__ import annotations
 

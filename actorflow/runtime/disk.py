@@ -1,4 +1,4 @@
-"""A disk that is full is nobody's mistake: what tells it from other failures, and streams that outlive it."""
+"""Full disks, which are nobody's mistake: what tells them from others, and streams that outlive one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What this process runs and waits for, on stderr, when somebody asks by a signal, or loses patience.
+r"""The dump of what this process runs and waits for, on stderr, when a signal asks, or patience is lost.
 
 SIGQUIT (Ctrl-\\ on a terminal) prints the dumps of all sessions and actor systems that are open, and
 the program goes on. Ctrl-C prints them before it does its work, where something has waited for long. Where
@@ -72,7 +72,7 @@ def _read(what: Any, at_least_s: float) -> str:
         return f"{what!r} could not be read: {error!r}"
 
 
-class _Round:
+class _LoopWatch:
     """Whether the event loop of the main thread comes round after Ctrl-C; says who holds it, if not.
 
     What held it when Ctrl-C came is interrupted; what holds it later, such as an `on_stop`, is only told of.
@@ -166,7 +166,7 @@ def _on_interrupt(
     interrupted: Callable[[int, Any], Any], *, ends: bool
 ) -> tuple[Handler, Callable[[], None]]:
     """Returns a handler of Ctrl-C that says what is waited for, before `interrupted`; and what ends it."""
-    rounds: list[_Round] = []
+    rounds: list[_LoopWatch] = []
 
     def on_interrupt(number: int, frame: Any) -> None:
         if rounds and rounds[-1].forced:
@@ -180,7 +180,7 @@ def _on_interrupt(
         loop = asyncio._get_running_loop()
         if loop is not None:
             end()
-            rounds[:] = [_Round(loop, ends=ends)]
+            rounds[:] = [_LoopWatch(loop, ends=ends)]
 
     def end() -> None:
         for round_ in rounds:

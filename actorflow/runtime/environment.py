@@ -1,7 +1,7 @@
-"""Where a program runs: nothing in the real world, the hands of the simulator in a simulated one.
+"""The environment in which a program runs: none in the real world, the simulator in a simulated one.
 
 A program that makes its own `ActorSystem` or `Session` runs in a simulation unchanged: what is not
-given is asked here. The setting is carried by the context, since the hosts of one simulated world
+given is asked here. It is carried by the context, since the hosts of one simulated world
 share an event loop and have a clock each.
 """
 
@@ -16,7 +16,7 @@ from actorflow.runtime.clock import Clock, Entropy, SystemClock
 
 
 class SchedulerSlot(Protocol):
-    """The place of one ring of actors in a simulated run."""
+    """The slot of one ring of actors in a simulated run."""
 
     def enter(self) -> None:
         """Marks the present context as the ring's own."""
@@ -52,7 +52,7 @@ class Environment(Protocol):
     entropy: Entropy
 
     def slot(self, system: Any) -> SchedulerSlot:
-        """Returns the place of an actor system's ring."""
+        """Returns the slot of an actor system's ring."""
         ...
 
     def workers(self, name: str) -> Workers:
@@ -65,12 +65,12 @@ ENVIRONMENT: ContextVar[Environment | None] = ContextVar("actorflow_setting", de
 
 
 def clock() -> Clock:
-    """Returns the clock of the present setting."""
+    """Returns the clock of the present environment."""
     here = ENVIRONMENT.get()
     return SystemClock() if here is None else here.clock
 
 
 def entropy() -> Entropy:
-    """Returns a source of chance: the setting's, or a fresh one from the operating system."""
+    """Returns a source of chance: the environment's, or a fresh one from the operating system."""
     here = ENVIRONMENT.get()
     return Entropy() if here is None else here.entropy

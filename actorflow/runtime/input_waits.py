@@ -1,4 +1,4 @@
-"""Which input somebody waits for in this process: which element, of what, with its line, and since when.
+"""The waits for input in this process: for which element, of what, with its line, and since when.
 
 Whatever gives elements notes itself while it is open: streams of pipelines, the batches of an epoch, what
 feeds a queue. Asynchronous generators of the program are found by the tasks that wait in them. Only who looks

@@ -1,4 +1,4 @@
-"""Who holds an event loop, by the frames of its thread: a line of the program, and whose handler that is."""
+"""The holder of an event loop, by the frames of its thread: a line of the program, and the handler."""
 
 from __future__ import annotations
 

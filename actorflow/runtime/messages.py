@@ -1,4 +1,4 @@
-"""What actors say to each other: tokens, requests and signals. Records only, no behaviour."""
+"""The messages between actors: tokens, requests and signals. Records only, no behaviour."""
 
 from __future__ import annotations
 

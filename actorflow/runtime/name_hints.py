@@ -1,4 +1,4 @@
-"""What numpy, PyTorch, TensorFlow and Keras call the things that there are here under another name.
+"""Hints at the names here of what numpy, PyTorch, TensorFlow and Keras call otherwise.
 
 Whoever knows one of them writes its word first. An error that only says that there is no such name leaves
 him to search; these tables have the word to write instead. They translate and promise no equality: where
@@ -268,7 +268,8 @@ def missing_method(obj: object, name: str, table: Mapping[str, str], verb: str =
     elif (known := table.get(name.lower())) is not None:
         hint = known.format(name)
     else:
-        hint = _method_hint(name, type(obj), verb)
+        kind: Any = type(obj)
+        hint = _method_hint(name, kind, verb)
     return without(message, hint, name, obj)
 
 

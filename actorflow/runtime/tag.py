@@ -1,4 +1,4 @@
-"""Which instance of an edge a token belongs to: step, frame path and iteration.
+"""The tag of a token, which names the instance of its edge: step, frame path and iteration.
 
 A tag names; it holds no values. The runtime keeps the matching state of one tag in one flat
 object (`dataflow.engine.iteration_state.IterationState`), which carries its tag for reports and keys.

@@ -1,4 +1,4 @@
-"""Which steps may run: so many at once, and those that others of them wait for.
+"""The admission of steps: so many run at once, and those that others of them wait for.
 
 A step that runs may run further steps of its session, from code of the user that it calls. It ends only
 when these have, so that its place does nothing meanwhile: it lends it to one of them at a time. Without
@@ -8,7 +8,7 @@ that, steps that fill all places and run further ones would wait for each other 
 | --- | --- |
 | run by no step of the session | one of `limit`, in the order of calls |
 | run by a step | one of `limit` if there is room; else that of the step which runs it, when it is not lent |
-| computes a first value | none: others may wait for it |
+| computes an initial value | none: others may wait for it |
 
 Whose place a step has when the step that lent it ends first, it keeps. So of `limit` places no more than
 `limit` are ever taken, however deep steps are nested; how deep they may be is `MAX_DEPTH`.

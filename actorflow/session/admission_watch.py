@@ -1,4 +1,4 @@
-"""Tells when steps wait for admission in vain: all that run wait at queues, and none of it moves.
+"""The watch for steps that wait for admission in vain: all that run wait at queues, and nothing moves.
 
 A step that waits for room in a full queue, or for elements, keeps its place. Who would take from that queue,
 or fill it, may be one of those that wait for a place. Then nothing ever moves, and none of the queues can

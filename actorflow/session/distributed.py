@@ -1,4 +1,4 @@
-"""The session over many processes: one Start a process and step, and one end for all of them.
+"""The session over many processes: one StartPart a process and step, and one end for all of them.
 
 `DistributedSession.run` means what `Session.run` means, wherever the nodes are. The session lives in one
 process, at home; a runner (`dataflow.remote.runner`) in each process runs the parts. What the session says to
@@ -40,8 +40,8 @@ from actorflow.graph.node import Port
 from actorflow.plan.fetches import (
     build_result,
     check_count,
+    feed_value,
     resolve_feed,
-    resolve_feed_value,
     resolve_fetches,
 )
 from actorflow.plan.passes.pass_table import ALL
@@ -84,7 +84,7 @@ class _Line:
 class DistributedSession:
     """Runs steps of one graph over several processes.
 
-    Use as `async with SpreadSession(...) as session`, at home, while the runners are there.
+    Use as `async with DistributedSession(...) as session`, at home, while the runners are there.
 
     Args:
         graph: The graph, built alike in every process before the first step.
@@ -155,7 +155,7 @@ class DistributedSession:
 
     def __repr__(self) -> str:
         state = f"{self._steps.counted}/{self.max_steps} steps live" if self._open else "closed"
-        return f"<SpreadSession of {self.graph!r} over {len(self._processes)} processes, {state}>"
+        return f"<DistributedSession of {self.graph!r} over {len(self._processes)} processes, {state}>"
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class DistributedSession:
         finally:
             for name in self._processes:
                 self._steps.tell(name, CloseSession(self.address))
-                self._steps.put(name, CloseSession(self.address))  # behind a Prepare that is still on its way
+                self._steps.put(name, CloseSession(self.address))  # behind a PreparePart on its way
             await self._system.stop(self._desk)
 
     async def wait_settled(self) -> None:
@@ -214,12 +214,12 @@ class DistributedSession:
         self._steps.lost(process, error)
 
     def joined(self, process: str, incarnation: int) -> None:
-        """Hears that a process is there, as life `incarnation`: plans are prepared anew.
+        """Hears that a process is there, with this `incarnation`: plans are prepared anew.
 
-        Of a process that is there in that life already it is nothing new.
+        Of a process that is there in that incarnation already it is nothing new.
 
         Raises:
-            ConfigError: the session has no such process, or knows of a later life of it.
+            ConfigError: the session has no such process, or knows of a later incarnation of it.
         """
         self._system.check_here()
         self._check_process(process)
@@ -315,10 +315,7 @@ class DistributedSession:
     ) -> tuple[DistributedPlan, DistributedStep | None]:
         """Begins a step; there is none when nothing is fetched."""
         plan = self._plans.get(key)
-        fed = [
-            resolve_feed_value(name, spec, value)
-            for (name, spec), value in zip(plan.feeds, values, strict=True)
-        ]
+        fed = [feed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return plan, None
@@ -444,7 +441,7 @@ class DistributedSession:
         check_depth(ring)
         return ring[0] if ring else None
 
-    # -- plans and first values --------------------------------------------------------------------
+    # -- plans and initial values --------------------------------------------------------------------
 
     def _plan(self, key: Key, number: int) -> DistributedPlan:
         home = self._home_of(key[2]) if key[2] else self.home
@@ -488,12 +485,12 @@ class DistributedSession:
         return plan
 
     async def initialise(self, names: Iterable[str]) -> None:
-        """Gives variables their first values where they live, unless they have them."""
+        """Gives variables their initial values where they live, unless they have them."""
         self._check_open()
         await self._initial_values.give(names, waiter_here())
 
     async def _compute_first(self, name: str, initial: Port, first: Waiter) -> None:
-        """Computes a first value in a step of its own, and gives it to the variable."""
+        """Computes an initial value in a step of its own, and gives it to the variable."""
         key = ((initial,), (), name)
         with self._plans.wanting(key):
             plan = await self._ready_within(key, None, first)

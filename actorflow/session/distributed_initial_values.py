@@ -1,8 +1,8 @@
-"""First values over several processes: each variable gets its own once in each life of its process.
+"""Initial values over several processes: each variable gets its own once in each incarnation of its process.
 
 Whoever comes first lets it be computed, in a task that nobody's cancellation ends, and the others wait.
-Processes may come and go meanwhile. So whoever has waited looks again: what was given to a life that is
-over counts no more, and the next life gets its own.
+Processes may come and go meanwhile. So whoever has waited looks again: what was given to an incarnation that
+is over counts no more, and the next incarnation gets its own.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from actorflow.session.distributed_plan_cache import log_exception
 
 
 class DistributedInitialValues:
-    """What a session knows of first values.
+    """What a session knows of initial values.
 
-    INVARIANT: a task in `_running` gives to a life that is there. The loss of that life takes it out, and
-    with it what it will have given.
+    INVARIANT: a task in `_running` gives to an incarnation that is there. The loss of that incarnation takes
+    it out, and with it what it will have given.
 
     Args:
         system: Where the tasks run.
-        resources: Of the graph: how first values are computed.
+        resources: Of the graph: how initial values are computed.
         home_of: The process where a variable is.
         compute: Computes one, by its name and port, and gives it to the variable; with what waits meanwhile.
         check_open: Raises when the session is closed.
@@ -54,14 +54,14 @@ class DistributedInitialValues:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def give(self, names: Iterable[str], waiter: Any = None) -> None:
-        """Gives each variable its first value, if it has one: once, whoever asks first.
+        """Gives each variable its initial value, if it has one: once, whoever asks first.
 
         Args:
             names: The variables.
-            waiter: Whose handler or code waits for that, or the first value that needs it.
+            waiter: Whose handler or code waits for that, or the initial value that needs it.
 
         Raises:
-            AskCycle: a first value needs itself.
+            AskCycle: an initial value needs itself.
         """
         for name in sorted(set(names) - self.given):
             resource = self._resources[name]

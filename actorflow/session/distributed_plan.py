@@ -1,4 +1,4 @@
-"""What a session over several processes knows of one set of fetches and feeds: the cut, and who has it."""
+"""The plan of a session over several processes for some fetches and feeds: its parts, and who has them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DistributedPlan:
     Attributes:
         key: What it is for.
         number: Its number in the session.
-        made: The cut.
+        made: The partitioning.
         feeds: What each feed is called, and what it must fit.
         fetches: How many values are fetched.
         hidden: How many of them, the last ones, nobody asked for.

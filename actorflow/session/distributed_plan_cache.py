@@ -19,11 +19,11 @@ MAX_PLANS = 256
 
 
 class ProcessRestarted(PeerLost):
-    """A process has started again before anybody had heard of its life before: nothing ran there.
+    """A process has started again before anybody had heard of the one before: nothing ran there.
 
     Attributes:
         process: Which.
-        incarnation: The life in which it is.
+        incarnation: Which one it has now.
     """
 
     process = ""
@@ -40,7 +40,7 @@ class DistributedPlanCache:
         make: Plans, under a number.
         steps: By which processes are reached.
         address: The session's.
-        processes: All of them, in the life that the session means.
+        processes: All of them, in the incarnations that the session means.
         system: Where what prepares runs.
     """
 

@@ -1,4 +1,4 @@
-"""The steps of a session that run in several processes, from Start to the last word about them.
+"""The steps of a session that run in several processes, from StartPart to the last word about them.
 
 `dataflow.remote.step_completion` says when a step is over and whom to tell what; here that is sent, and
 whoever waits for the step hears of it.
@@ -40,14 +40,14 @@ class DistributedStep:
     Attributes:
         number: Its number in the session.
         future: Gets the values, or the error.
-        is_first: Whether it gives a variable its first value; such steps do not count.
+        is_first: Whether it gives a variable its initial value; such steps do not count.
         waits: What its parts waited for when they were aborted, by process.
         late: Whether its deadline has passed: the error follows once it is known what it waited for, and
             what it took is back.
         runner: The number of the step whose code runs it; None where there is none.
         ticket: Stands for it where it has the place of that one.
         name: What reports call it.
-        refused: Whether the first value that it computed was not wanted any more.
+        refused: Whether the initial value that it computed was not wanted any more.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DistributedStep:
         self._expire = expire
 
     def __repr__(self) -> str:
-        return f"<SpreadStep {self.number}, {self.gathering!r}>"
+        return f"<DistributedStep {self.number}, {self.gathering!r}>"
 
     def blocked(self) -> Blocked[Any]:
         """Returns what it waits for in this process, as far as that is code of the user."""
@@ -98,7 +98,7 @@ class _Question:
 
 
 class RunnerReports(Actor):
-    """Where runners report to a session. **Receives** Done, Failed, Aborted, Settled."""
+    """Where runners report to a session. **Receives** PartDone, PartFailed, PartAborted, PartSettled."""
 
     def __init__(self, steps: DistributedSteps) -> None:
         self._steps = steps
@@ -121,7 +121,7 @@ class DistributedSteps:
 
     Attributes:
         gone: Processes that are lost, and why.
-        counted: How many steps live, those for first values left out.
+        counted: How many steps live, those for initial values left out.
         peak: The most of them.
         next_number: What the next step will have.
     """
@@ -164,7 +164,7 @@ class DistributedSteps:
     def begin(
         self, plan: DistributedPlan, step_id: int, fed: Sequence[Any], deadline_s: float | None, since: float
     ) -> DistributedStep:
-        """Sends one Start to each process; numbers grow in the order in which steps begin."""
+        """Sends one StartPart to each process; numbers grow in the order in which steps begin."""
         number = self.next_number
         self.next_number += 1
         step = DistributedStep(
@@ -231,7 +231,7 @@ class DistributedSteps:
     async def ask(self, process: str, message: Any) -> Any:
         """Asks the runner of a process; the loss of it ends the question at once.
 
-        An answer that came just before the loss does not count: the life that gave it is over.
+        An answer that came just before the loss does not count: the incarnation that gave it is over.
         """
         if self._closed is not None:
             raise self._closed.copy()
@@ -313,7 +313,7 @@ class DistributedSteps:
 
     def _done(self, step: DistributedStep, done: PartDone) -> None:
         for k, value in zip(step.plan.made.parts[done.process].fetches, done.values, strict=False):
-            step.values[k] = value  # of a first value there is none: the variable has it
+            step.values[k] = value  # of an initial value there is none: the variable has it
         step.refused |= done.refused
         if step.gathering.done(done.process, done.holds, done.spent):
             self._over(step)

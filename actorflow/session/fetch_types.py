@@ -1,4 +1,4 @@
-"""What `run` gives for what it is asked, for type checkers: an array for one fetch, else its structure.
+"""The types of what `run` gives, for type checkers: an array for one fetch, else its structure.
 
 Nothing here runs: a session's `run` is the function that it was.
 """

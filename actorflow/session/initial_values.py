@@ -1,4 +1,4 @@
-"""First values: every variable of a session gets its own once, before the first step that touches it.
+"""Initial values: every variable of a session gets its own once, before the first step that touches it.
 
 Whoever comes first computes it, in a step of its own, and the others wait; a value that reads other
 variables waits for theirs. Whoever fails leaves it to the next. Those who wait for the same values go on in
@@ -32,11 +32,11 @@ from actorflow.values.arrays import Array, as_array
 
 
 class InitialValues:
-    """Gives variables their first values.
+    """Gives variables their initial values.
 
     Args:
         graph: Says how they are computed.
-        resources: The variables, and what is known of their first values.
+        resources: The variables, and what is known of their initial values.
         compute: Runs the step that computes one; gives the value and the step.
         create_future: Makes what others wait for.
     """
@@ -54,11 +54,11 @@ class InitialValues:
         self._create_future = create_future
 
     def of(self, names: Iterable[str]) -> list[InitialConstant]:
-        """Returns what is known of the first values of variables."""
+        """Returns what is known of the initial values of variables."""
         return [self._resources.first(name) for name in names]
 
     async def give_within(self, names: Iterable[str], deadline_s: float | None, waiter: Any = None) -> None:
-        """Gives each variable its first value, if it has one, within a deadline.
+        """Gives each variable its initial value, if it has one, within a deadline.
 
         Raises:
             DeadlinePassed: naming those that have none yet.
@@ -75,14 +75,14 @@ class InitialValues:
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
 
     async def give(self, names: Iterable[str], waiter: Any = None) -> None:
-        """Gives each variable its first value, if it has one: once, whoever asks first.
+        """Gives each variable its initial value, if it has one: once, whoever asks first.
 
         Args:
             names: The variables.
-            waiter: Whose handler or code waits for that, or the first value that needs it.
+            waiter: Whose handler or code waits for that, or the initial value that needs it.
 
         Raises:
-            AskCycle: a first value needs itself.
+            AskCycle: an initial value needs itself.
         """
         for name in sorted(names):
             resource = self._graph.resources[name]
@@ -107,7 +107,7 @@ class InitialValues:
                 answer.result()
 
     def _hand_over(self, name: str, first: InitialConstant, value: Array, step: Step) -> Future[Any]:
-        """Sends a variable its first value; returns the answer, which is settled whoever waits for it."""
+        """Sends a variable its initial value; returns the answer, which is settled whoever waits for it."""
         answer = self._create_future()
 
         def settle(answer: Future[Any]) -> None:
@@ -141,7 +141,7 @@ class InitialValues:
 
 
 def _release_waiters(first: InitialConstant) -> None:
-    """Lets those go on who waited for the attempt to give a first value."""
+    """Lets those go on who waited for the attempt to give an initial value."""
     running, first.running = first.running, None
     assert running is not None
     running.set_result(None)

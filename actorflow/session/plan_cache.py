@@ -64,7 +64,7 @@ class PlanCache:
         passes: Which make programs cheaper.
         placer: Where nodes go.
         lower_all: Whether all loops, branches and calls run as nodes of their own.
-        initialises: Whether variables get their first values by themselves.
+        initialises: Whether variables get their initial values by themselves.
 
     Attributes:
         known: Those there are; one may have been made before shared state was dropped.
@@ -83,7 +83,7 @@ class PlanCache:
         self._growth = GrowthWarning()
 
     def __repr__(self) -> str:
-        return f"<Plans {len(self.known)}/{_MAX_PLANS}, {len(self._partitions)} programs installed>"
+        return f"<PlanCache {len(self.known)}/{_MAX_PLANS}, {len(self._partitions)} programs installed>"
 
     def plan(self, executor: Executor, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> InstalledPlan:
         """Returns the installed plan for these fetches and feeds, from the cache when it is there.

@@ -26,18 +26,9 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.kernels.device.devices import check_devices
-from actorflow.plan.fetches import (
-    build_result,
-    check_count,
-    only,
-    resolve_feed,
-    resolve_feed_value,
-    resolve_fetches,
-)
-from actorflow.plan.passes.pass_table import ALL
-from actorflow.plan.passes.pass_table import check_passes as checked_passes
-from actorflow.plan.placement.placer import Placer
-from actorflow.plan.placement.placer import check_placer as checked_placement
+from actorflow.plan.fetches import build_result, check_count, feed_value, only, resolve_feed, resolve_fetches
+from actorflow.plan.passes.pass_table import ALL, check_passes
+from actorflow.plan.placement.placer import Placer, check_placer
 from actorflow.runtime import dump_on_signal, input_waits
 from actorflow.runtime.affinity import Affinity, affinity_here
 from actorflow.runtime.call_site import users_line
@@ -133,11 +124,7 @@ class Session:
         self._system = ActorSystem(name="session", stop_s=own) if system is None else system
         self._device_names = check_devices(devices)
         self._plans = PlanCache(
-            graph,
-            checked_passes(passes),
-            checked_placement(placement),
-            lower_all=lower,
-            initialises=initialise,
+            graph, check_passes(passes), check_placer(placement), lower_all=lower, initialises=initialise
         )
         self._starvation_s = seconds(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
@@ -149,16 +136,14 @@ class Session:
         self._step_ids = itertools.count(1)
         self._admission: Admission[Step] = Admission(self.max_steps)
         self._live: dict[Step, InstalledPlan] = {}
-        self._first: dict[Step, tuple[InstalledPlan, InitialConstant]] = {}  # those that compute first values
+        self._first: dict[Step, tuple[InstalledPlan, InitialConstant]] = {}  # which compute initial values
         self._waiting: dict[Step, tuple[InstalledPlan, Sequence[Any]]] = {}
         self._steps_waits = StepWaits(self._live, self._first, self._waiting)
         self._peak = self._steps = self._failed = self._messages = 0
 
     def __repr__(self) -> str:
-        state = (
-            f"{len(self._live)}/{self.max_steps} steps live (peak {self._peak})" if self._open else "closed"
-        )
-        return f"<Session of {self.graph!r}, {state}>"
+        live = f"{len(self._live)}/{self.max_steps} steps live (peak {self._peak})"
+        return f"<Session of {self.graph!r}, {live if self._open else 'closed'}>"
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -360,10 +345,7 @@ class Session:
         if not self._open or not self._thread._is_owned() or not self._loop.is_running():  # see `affinity`
             self._check_open()
         since = self._system.now()
-        fed = [
-            resolve_feed_value(name, spec, value)
-            for (name, spec), value in zip(plan.feeds, values, strict=True)
-        ]
+        fed = [feed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return []
@@ -389,7 +371,7 @@ class Session:
         return await self._run_step(plan, fed, step)
 
     async def _run_for(self, waiter: Any, plan: InstalledPlan, fed: Sequence[Any], step: Step) -> list[Any]:
-        """Runs a step for which a handler waits, or code of the user, or a first value."""
+        """Runs a step for which a handler waits, or code of the user, or an initial value."""
         edge = Await(waiter, step)
         edge.begin()
         try:
@@ -403,7 +385,8 @@ class Session:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
-        `edge` says who waits for it, where that is a node of the wait-for graph; of id 0 it is a first value.
+        `edge` says who waits for it, where that is a node of the wait-for graph; of id 0 it is an initial
+        value.
         """
         step_id = step.id
         if step.deadline_s is not None:
@@ -481,7 +464,7 @@ class Session:
         return self._plans.plan(self._executor, ports, keys)
 
     async def _first_value(self, initial: Port, first: InitialConstant) -> tuple[Any, Step]:
-        """Computes the first value of a variable, in a step of its own; returns that as well."""
+        """Computes the initial value of a variable, in a step of its own; returns that as well."""
         plan = self._plan((initial,), ())
         if plan.uninitialised:
             with self._steps_waits.unready(
@@ -542,9 +525,7 @@ class Session:
         return SessionDump(steps, self.max_steps, len(self._waiting), self._system.dump(), inputs)
 
     def kernel_seconds(self) -> dict[tuple[str, str], float]:
-        """Returns what kernels take by what was measured, by node and device.
-
-        For `CostModel.with_measurements`.
+        """Returns what kernels take as measured, by node and device: for `CostModel.with_measurements`.
 
         Only those are measured that may be slow: of unknown or of large sizes, and on the host's devices.
         """

@@ -1,4 +1,4 @@
-"""What a session says about itself: what it has done, and what it is waiting for."""
+"""The statistics of a session, and its dump: what it has done, and what it is waiting for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SessionStats:
         plans: Programs in the cache.
         offloaded: Kernels that ran on a device's threads, or on a card.
         in_place: Writes to variables into the array that was there, updates of some rows included.
-        copied: Writes that made a new array, since somebody held the value or its shape changed. First
+        copied: Writes that made a new array, since somebody held the value or its shape changed. Initial
             values and whole training updates are neither: they bring an array of their own.
         dropped: Updates that were not made, since a gradient was not finite, and `max_not_finite` said so.
     """
@@ -47,7 +47,7 @@ class DistributedStats:
     """What a session over several processes has done since it was opened.
 
     Attributes:
-        steps: Steps that ended well; those that give first values not counted.
+        steps: Steps that ended well; those that give initial values not counted.
         failed: Steps that ended otherwise.
         transfers: Tensors and bare tokens that went from one process to another in the steps that ended
             well, as their plans count them.

@@ -1,7 +1,7 @@
-"""What the steps of a session wait for: who could still fill a queue, and whether any of them may go on.
+"""The waits of the steps of a session: who could still fill a queue, and whether any step may go on.
 
 The rules are `dataflow.state.progress_check` and `admission_watch`; here is what they are told. A step, and a
-first value, for which code of a step waits is to them a resource that it fills itself. So a step that would
+initial value, for which code of a step waits is to them a resource that it fills itself. So a step that would
 put something into a queue, but runs a step that waits there, is not one that can.
 """
 
@@ -30,7 +30,7 @@ class StepWaits:
 
     Args:
         live: Those that run.
-        first: Those that compute first values, and which.
+        first: Those that compute initial values, and which.
         waiting: Those that wait for admission, with what they are fed.
 
     Attributes:
@@ -60,7 +60,7 @@ class StepWaits:
 
     @contextmanager
     def unready(self, fills: Sequence[str], firsts: Sequence[InitialConstant]) -> Iterator[None]:
-        """Has what waits for first values, and would fill resources then, be known while inside."""
+        """Has what waits for initial values, and would fill resources then, be known while inside."""
         now, key = self._producers.now(), object()
         parked = None if any(first.shared for first in firsts) else {first.name: now for first in firsts}
         self._unready[key] = RunningStep(fills, parked)

@@ -1,4 +1,4 @@
-"""Puts the elements of an iterable into a queue, with backpressure, and says what is wrong with them."""
+"""The iterable source of a queue: it puts elements in, with backpressure, and says what is wrong."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class IterableSource:
 
     def __repr__(self) -> str:
         state = ", ended" if self.ended else ""
-        return f"<Inflow of queue {self._queue.name!r}, {self.elements} elements{state}>"
+        return f"<IterableSource of queue {self._queue.name!r}, {self.elements} elements{state}>"
 
     def waiting_for(self) -> InputEntry | None:
         """Returns for which element it waits; None where it does not."""

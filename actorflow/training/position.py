@@ -1,4 +1,4 @@
-"""Where a training run is, as plain data: `train` goes on from it."""
+"""The position of a training run, as plain data: `train` goes on from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users hand over to be trained: a graph, what to fetch of it, and where its batches come from."""
+"""The program that users hand over to be trained: a graph, what to fetch, and where batches come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills queues while a scope is open: from iterables, and by steps that run again and again.
+"""The queue runner fills queues while a scope is open: from iterables, and by steps run again and again.
 
 A `QueueRunner` holds tasks. A source puts the elements of an iterable into a queue; a runner runs an op
 that fills queues until what it takes from has ended. However one ends, the queues that it fills hear
@@ -56,7 +56,7 @@ from actorflow.values.pytree import flatten
 
 
 class QueueRunner:
-    """Fills queues of a session: `async with Feeder(session) as feeder`.
+    """Fills queues of a session: `async with QueueRunner(session) as feeder`.
 
     Leaving ends all that runs, whatever it waits for, closes the queues that were being filled, and
     raises what failed in an ExceptionGroup, as an `asyncio.TaskGroup` does. An error of a source or
@@ -79,7 +79,7 @@ class QueueRunner:
 
     def __repr__(self) -> str:
         state = f"{pluralise(len(self._tasks), 'task')}" if self._open else "closed"
-        return f"<Feeder of {sorted(self._filling)}, {state}>"
+        return f"<QueueRunner of {sorted(self._filling)}, {state}>"
 
     async def __aenter__(self) -> Self:
         if self._filling or self._open:
@@ -144,7 +144,7 @@ class QueueRunner:
             GraphError: for a queue of another graph.
             ConfigError: for what cannot be iterated over, a generator that has ended, or a `batch`
                 below 1.
-            QueueClosed: when the queue has been ended by this feeder already.
+            QueueClosed: when the queue has been ended by this queue runner already.
 
         In the queue, and on leaving:
             InputError: the iterable raised; it names the element. One that it raises itself stays as
@@ -171,7 +171,7 @@ class QueueRunner:
             GraphError: when it fills no queue.
             FetchError, FeedError: when it does not fit the session's graph.
             ConfigError: for `copies` below 1.
-            QueueClosed: when a queue that it fills has been ended by this feeder already.
+            QueueClosed: when a queue that it fills has been ended by this queue runner already.
         """
         self._check_open()
         copies = _count("copies", copies)

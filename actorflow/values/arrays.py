@@ -311,7 +311,7 @@ def frozen(value: Array) -> Array:
     """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
 
     numpy lets whoever holds an owner of memory make it writeable again, but not a view of one. So this
-    is for what one reader gets; what many share, for as long as they like, is lent: see `leases`.
+    is for what one reader gets; what many share, for as long as they like, is lent: see `lease`.
     CuPy has no read-only arrays: an array of a card comes back as it is. Nobody can write it all
     the same, since no array of a card leaves the graph, and kernels never change their inputs.
     """

@@ -1,4 +1,4 @@
-"""Limits that callers give: whole numbers and seconds, checked once."""
+"""Checks of limits that callers give: whole numbers and seconds."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def counts(
     ceil_mode: bool = False,
     occupied: bool = False,
 ) -> tuple[Dim, ...]:
-    """Returns how many windows there are along each axis, None where unknown; raises as `windows.along`."""
+    """Returns how many windows there are along each axis, None where unknown; raises as `count_along`."""
     axes = zip(sizes, window, strides, dilations, margins(padding, len(sizes)), strict=True)
     return tuple(count_along(*axis, ceil_mode, occupied) for axis in axes)
 

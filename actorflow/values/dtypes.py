@@ -1,4 +1,4 @@
-"""Which dtypes mix, and what comes out: the type promotion of the Python array API, with bfloat16.
+"""The type promotion of the Python array API, with bfloat16: which dtypes mix, and what comes out.
 
 Within a kind (signed, unsigned, floating, complex) the wider one comes out. Signed and unsigned
 integers give the narrowest signed one that holds both; floating and complex give the complex one

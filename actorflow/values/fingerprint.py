@@ -1,4 +1,4 @@
-"""Python objects as text that two processes share when they have built the same: optimizers, rules, settings.
+"""The fingerprint of an object: a text that two processes share when they have built the same, as optimizers.
 
 Graphs hold some objects by key alone, and another process makes its own by running the same program. Text
 says whether they are alike:

@@ -1,4 +1,4 @@
-"""Whether gradients, new values and state are finite: a look that costs little, an exact one where it fails.
+"""The check that gradients, new values and state are finite: a cheap look, an exact one where it fails.
 
 One element that is NaN or infinite makes the sum of all squares so. That sum takes one pass and no memory.
 It may overflow where all elements are finite, so only then is each looked at. Half precision, which numpy
@@ -92,7 +92,7 @@ def not_finite_value(name: str, before: Array, value: Any) -> NumericError | Non
     Args:
         name: The variable.
         before: Its value before.
-        value: That after the update, or Rows of it.
+        value: That after the update, or SparseRows of it.
     """
     rows, values = (value.indices, value.values) if type(value) is SparseRows else (None, value)
     if all_finite(values):
@@ -111,7 +111,7 @@ def not_finite_state(rule: str, at: str, before: Any, leaf: Any) -> NumericError
         rule: What the optimizer is called.
         at: Where in the state the leaf is.
         before: What is there now; anything where that is another kind of thing.
-        leaf: What is to be there, of floats, or Rows of them.
+        leaf: What is to be there, of floats, or SparseRows of them.
     """
     rows, values = (leaf.indices, leaf.values) if type(leaf) is SparseRows else (None, np.asarray(leaf))
     wrong = ~np.isfinite(values)

@@ -1,4 +1,4 @@
-"""Gradients added up one after the other, and what is taken of them: their sum or their mean.
+"""The sum of gradients that are added one after the other, of which the sum or the mean is taken.
 
 A sum keeps one buffer of its own and adds in place, in the order in which gradients come; float16 and
 bfloat16 are added in float32, and rounded once when the result is made. A result is always a new
@@ -39,7 +39,7 @@ class DenseGradientSum:
         self.total: Array | None = None
 
     def __repr__(self) -> str:
-        return f"<DenseSum of {pluralise(self.count, 'gradient')}>"
+        return f"<DenseGradientSum of {pluralise(self.count, 'gradient')}>"
 
     def add(self, grad: Array) -> None:
         """Adds a gradient, of the shape of those before."""
@@ -83,7 +83,7 @@ class SparseGradientSum:
 
     def __repr__(self) -> str:
         rows = pluralise(self.indices.size, "row")
-        return f"<RowSum of {pluralise(self.count, 'gradient')}, {rows} of {self._shape}>"
+        return f"<SparseGradientSum of {pluralise(self.count, 'gradient')}, {rows} of {self._shape}>"
 
     def add(self, values: Array, indices: Array) -> None:
         """Adds `values[i]` to row `indices[i]`; a row may come twice, and from the end.

@@ -49,7 +49,7 @@ class KeyIndex:
 
     def __repr__(self) -> str:
         limit = "unbounded" if self.max_size is None else self.max_size
-        return f"<Keyed {self.name!r} {len(self.rows)}/{limit} keys>"
+        return f"<KeyIndex {self.name!r} {len(self.rows)}/{limit} keys>"
 
     def insert(self, keys: Array, values: Array) -> None:
         """Sets the value of each key; of one that comes twice, the last.

@@ -1,4 +1,4 @@
-"""Arrays that are lent: whoever holds one can only read it, and its memory is known to be free again.
+"""Leases, which lend arrays: whoever holds one can only read it, and its memory is known to be free again.
 
 `read_only_view` gives a read-only view of memory that the caller gives up. It is a view of a bare array that
 stands on an `Owner`, which is no array: so numpy refuses to make the view, or any view of it, writeable

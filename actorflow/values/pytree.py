@@ -1,4 +1,4 @@
-"""Takes nested structures of fetches apart and puts values together in the same shape."""
+"""Pytrees: nested structures of fetches are flattened, and values put together in the same shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some rows of a large array: what a sparse gradient is on the host, and what an update makes of it.
+"""Sparse rows of a large array: what a sparse gradient is on the host, and what an update makes of it.
 
 An update that touches 32 rows of a table of a million should cost 32 rows. So a gradient, a delta
 and a part of an optimizer's state may be `SparseRows`: the numbers of the rows that it touches, each once
@@ -40,7 +40,7 @@ class SparseRows:
         SpecError: when they do not fit.
 
     >>> import numpy as np
-    >>> rows = af.optim.Rows(np.array([1, 3]), np.ones((2, 2), "float32"), (4, 2))
+    >>> rows = af.optim.SparseRows(np.array([1, 3]), np.ones((2, 2), "float32"), (4, 2))
     >>> rows.to_dense().sum(axis=1).tolist()
     [0.0, 2.0, 0.0, 2.0]
     """
@@ -77,10 +77,10 @@ class SparseRows:
         return int(self.indices.size)
 
     def __repr__(self) -> str:
-        return f"<Rows {len(self)} of {self.shape} {self.dtype.name}>"
+        return f"<SparseRows {len(self)} of {self.shape} {self.dtype.name}>"
 
     def same_rows(self, other: Touched) -> bool:
-        """Tells whether `other` is Rows too, with the same indices."""
+        """Tells whether `other` is SparseRows too, with the same indices."""
         if type(other) is not SparseRows:
             return False
         return other.indices is self.indices or bool(np.array_equal(other.indices, self.indices))
@@ -140,7 +140,7 @@ class Slices(NamedTuple):
 
 
 Touched = Any
-"""A gradient or a delta as an optimizer sees it: an array, or Rows of one."""
+"""A gradient or a delta as an optimizer sees it: an array, or SparseRows of one."""
 
 
 def values_of(grad: Touched) -> Array:
@@ -441,7 +441,7 @@ def put(cell: list[Array], rows: SparseRows, spare: Array, *, filled: bool = Fal
 def _memory(cell: list[Array]) -> Array | None:
     """What to write to when nobody but `cell` can reach the array in it; None when somebody may.
 
-    An array that is lent is `leases`' to judge. Another has to own its memory: then every view and
+    An array that is lent is `lease`'s to judge. Another has to own its memory: then every view and
     buffer holds a reference to it.
     """
     if type(cell[0]) is not NDArray:

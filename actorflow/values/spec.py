@@ -1,4 +1,4 @@
-"""What is known about a tensor before it exists: its shape, with unknowns, and its dtype.
+"""The spec of a tensor, what is known before it exists: its shape, with unknowns, and its dtype.
 
 `None` in place of a size means "any size", `None` in place of a shape means "any rank". The
 functions here answer what the ops' spec rules ask; they raise without a place, the graph

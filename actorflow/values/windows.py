@@ -1,4 +1,4 @@
-"""How windows lie along one axis: strides, dilations, margins, and the last one's end.
+"""Windows along one axis and where they lie: strides, dilations, margins, and the last one's end.
 
 What ops must know of them while a graph is built, and kernels when they run. Windows of filters,
 of pooling and of patches are counted alike; those of pooling must each have a place on the axis.

@@ -1,4 +1,4 @@
-"""Two ends of a channel between two posts of one event loop: no copies, credit, and sessions that can be lost."""
+"""Two ends of a channel between two hubs of one event loop: no copies, credit, sessions that can be lost."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class End:
 def joined(
     one: RemoteHub, two: RemoteHub, window: int = 4, later: Callable[[Any, Any], Any] | None = None
 ) -> tuple[End, End]:
-    """Attaches the ends of a new channel to two posts and returns them."""
+    """Attaches the ends of a new channel to two hubs and returns them."""
     carried = later or (lambda call, value: one.system.loop.call_soon(call, value))
     here, there = End(two.name, one, window, carried), End(one.name, two, window, carried)
     here.other, there.other = there, here

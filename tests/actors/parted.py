@@ -1,4 +1,4 @@
-"""Runs a cut program in several bare partitions, with tokens between them in any order that edges allow."""
+"""Runs a partitioned program as bare parts, with tokens between them in any order that edges allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _nothing(holder: Holder) -> Any:
 
 
 class Parted:
-    """One step of a cut program.
+    """One step of a partitioned program.
 
     Attributes:
         tokens: What is on its way: destination, key, value, turns.

@@ -23,7 +23,7 @@ Body = Callable[[RemoteHub, RemoteHub, End], Awaitable[None]]
 
 
 def between(body: Body, window: int = 4, loop: str = "virtual") -> ActorSystem:
-    """Runs `body(here, there, channel)` with the posts 'here' and 'there' of two systems."""
+    """Runs `body(here, there, channel)` with the hubs 'here' and 'there' of two systems."""
 
     async def main(system: ActorSystem) -> None:
         async with ActorSystem(name="there", clock=system.clock, entropy=system.entropy) as other:
@@ -93,7 +93,7 @@ def play_elsewhere(
 
 
 def looped(here: RemoteHub, there: RemoteHub, *, framed: bool = False) -> None:
-    """Joins two posts by a loopback of little credit."""
+    """Joins two hubs by a loopback of little credit."""
     posts, window = (here, there), Window(4, 1 << 20)
     for post, channel in zip(posts, pair(here.name, there.name, framed=framed, window=window), strict=True):
         channel.connect(post)

@@ -28,7 +28,7 @@ class Line(Actor):
             self.left.append(message.reply)
             return
         self.calls.append(message)
-        message.reply.stands(self.ref, lambda: "which waits for the test")
+        message.reply.note_wait(self.ref, lambda: "which waits for the test")
 
 
 class Behind:

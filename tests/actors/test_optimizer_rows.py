@@ -442,7 +442,7 @@ def test_rows_that_do_not_fit_are_named(delta: Any, state: Any, text: str) -> No
     rule = af.optim.Transform(init=lambda params: {"m": ({"table": 0},)}, update=update, sparse=True)
     net = Lookup(rule)
     if state is not None:
-        text = r"rows in a state replace those of an array, got <Rows 1 of \(6, 2\) float64> at state\['m'\]"
+        text = r"rows in a state replace those of an array, got <SparseRows 1 of \(6, 2\) float64> at state\['m'\]"
 
     with pytest.raises(errors.StateError, match=text) as caught:
         net.run(lambda session: session.run(net.train, net.feeds(1)))

@@ -246,7 +246,7 @@ def test_the_bytes_inside_never_exceed_the_limit() -> None:
             await session.run(q.take)
         await producing
         ref: Any = session._resources.find(Holder(Holding.RESOURCE, "q"))
-        lines = ref.receive.__self__.lines
+        lines = ref.receive.__self__.rule_state
         return lines.peak_bytes, lines.bytes
 
     peak, left = run(q.graph, body)

@@ -1,6 +1,6 @@
 """Plain code that takes long to give a batch does not hold its worker's event loop up.
 
-So the worker's beats go on, none of its batches is lost, and what stands still is named.
+So the worker's heartbeats go on, none of its batches is lost, and what stands still is named.
 """
 
 from __future__ import annotations

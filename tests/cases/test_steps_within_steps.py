@@ -538,7 +538,7 @@ def test_a_runner_that_waits_for_the_place_of_who_takes_what_it_fills() -> None:
 
 
 async def by_a_runner(nest: Any) -> Any:
-    """Code of a step that opens a feeder, and takes what it puts in."""
+    """Code of a step that opens a queue runner, and takes what it puts in."""
     async with af.QueueRunner(nest.session) as feeder:
         feeder.run(nest.put)
         await asyncio.sleep(1)

@@ -38,7 +38,7 @@ class Heart(af.Actor):
 
 
 def check(rates: list[int]) -> None:
-    """Asserts about 25 heartbeats in half a second: one is at most a tick of the wheel late, and never early."""
+    """About 25 heartbeats in half a second: each at most a tick of the timer wheel late, and never early."""
     assert all(24 <= rate <= 35 for rate in rates), rates
 
 

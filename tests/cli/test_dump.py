@@ -190,7 +190,7 @@ def test_json_has_all_that_was_told(folder: RunDirectory, capsys: pytest.Capture
 
     told = json.loads(capsys.readouterr().out)
     assert told["run"] == folder.run
-    assert told["processes"]["chief"]["run"]["seats"][1]["life"] == 2
+    assert told["processes"]["chief"]["run"]["seats"][1]["incarnation"] == 2
     assert told["processes"]["worker0"]["loop"]["doing"] == "worker"
     assert told["silent"]["worker1"]["why"] == "there is no process 4194305 any more"
     assert [wait["kind"] for wait in told["waits"]] == ["permit", "ask", "line", "update"]

@@ -7,7 +7,7 @@ from actorflow.coord.rules.messages import Updated
 
 
 def about_to_begin(desk: ContributionTable) -> Updated:
-    """Returns what the desk has just chosen, under no version yet."""
+    """Returns what the contribution table has just chosen, under no version yet."""
     made = desk.staged
     return Updated(
         0,

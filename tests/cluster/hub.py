@@ -1,4 +1,4 @@
-"""Ways between stations of one event loop, without sockets: who was dialled is reached while it lives."""
+"""Ways between process runtimes of one loop, without sockets: who was dialled is reached while it lives."""
 
 from __future__ import annotations
 

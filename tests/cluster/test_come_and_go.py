@@ -100,7 +100,7 @@ def vars_of(settings: RunSettings) -> dict[str, Any]:
 
 @each
 def test_one_that_leaves_in_good_order_is_missed_by_nobody_and_comes_again(policy: Policy) -> None:
-    """What it had completed counts; the recruiter has it back a beat later."""
+    """What it had completed counts; the worker supervisor has it back a heartbeat later."""
 
     async def during(world: sim.World, cluster: SimulatedCluster) -> None:
         await world.sleep(0.07)

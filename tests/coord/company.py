@@ -27,6 +27,7 @@ from actorflow.coord.rules.messages import (
     Pulled,
     Rejected,
     RunEnded,
+    ShardStatus,
     Stored,
     Updated,
 )
@@ -60,7 +61,7 @@ class Shard(Actor):
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             future.set_result(None)
-        if type(answer).__name__ == "Standing":
+        if isinstance(answer, ShardStatus):
             return answer
         if answer is not None:
             self._find("chief/coordinator").signal(answer)
@@ -217,7 +218,7 @@ class Company:
 
     Attributes:
         outcomes: What workers heard.
-        silenced: Processes whose beats get lost.
+        silenced: Processes whose heartbeats get lost.
     """
 
     chief: Ref

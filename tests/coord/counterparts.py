@@ -71,7 +71,7 @@ class Chief(Actor):
 
     Args:
         turns: Its turns.
-        signals: Whether it speaks on the control lane; then a permit may come before the seat.
+        signals: Whether it speaks on the control lane; then a permit may come before the assignment.
     """
 
     def __init__(self, turns: Sequence[Turn], *, signals: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A worker among counterparts: a replica, a supply and a coordinator that do what a test says."""
+"""A worker among counterparts: a replica, a batch reader and a coordinator that do what a test says."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Steps:
 
 
 class Supplies:
-    """Stands for a supply of three batches an epoch."""
+    """Stands for a reader of three batches an epoch."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.sizes = {0: 3}
@@ -107,7 +107,7 @@ class Supplies:
 
 
 class Listens(Actor):
-    """A coordinator that gives seats and remembers what it hears; the test says the rest."""
+    """A coordinator that gives assignments and remembers what it hears; the test says the rest."""
 
     def __init__(self, seat: Any = None) -> None:
         self.heard: list[Any] = []

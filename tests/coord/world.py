@@ -262,7 +262,7 @@ class World:
             worker.alive = False
 
     def beat(self) -> None:
-        """Everybody who lives and has a seat says so."""
+        """Everybody who lives and has an assignment says so."""
         for worker in self.workers.values():
             if worker.alive and worker.seat is not None and worker.end is None:
                 number = 0 if worker.permit is None else worker.permit.number

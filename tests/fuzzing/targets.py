@@ -85,7 +85,7 @@ class Trust(Enum):
 
     NONE = (
         auto()
-    )  # no datagram, or of no session of this end, or said before: nothing changes but the account
+    )  # no datagram, or of no session of this end, or said before: nothing changes but the counters
     HEAD = (
         auto()
     )  # the head is one that the peer said, the payload is not: other envelopes, or the session ends

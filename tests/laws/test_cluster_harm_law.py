@@ -42,7 +42,7 @@ LISTS = st.lists(HARMS, min_size=1, max_size=WORKERS, unique_by=lambda harm: har
 
 
 def befalls(harms: list[Harm]) -> Any:
-    """Returns what does so to a world, and lasts until each kind of harm has harmed something."""
+    """Returns what does so to a world, and lasts until each kind of fault has harmed something."""
 
     async def during(world: sim.World, cluster: SimulatedCluster) -> None:
         until, kinds = 0.0, set()

@@ -1,6 +1,6 @@
 """A shard or the coordinator is lost: a typed error before a deadline, one version everywhere, nothing left.
 
-A harm of the world kills any process at any message: a worker, which costs nothing but its contribution; a
+A fault of the world kills any process at any message: a worker, which costs nothing but its contribution; a
 shard or the coordinator, after which nobody hangs, and the shards that live stand at one version, with the
 values that serial SGD over the updates that were begun has there.
 """

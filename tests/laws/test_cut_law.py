@@ -1,4 +1,4 @@
-"""A program cut over processes gives what the whole gives, dead tokens included, however late tokens come."""
+"""A program partitioned over processes gives what the whole gives, dead tokens too, however late."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Works:
         broken: The source that fails behind its last element; None for none.
         bad: The element for which the map step fails; None for none.
         wanted: After how many elements the scope is left; None for when there are no more.
-        cancelled: (turn, who): that consumer, mover or feeder's task loses its step, or its life, then.
+        cancelled: (turn, who): that consumer, mover or queue runner's task loses its step, or its life, then.
     """
 
     sources: tuple[int, ...]
@@ -138,7 +138,7 @@ class Works:
                 assert mine == sorted(mine), ("overtaken", got, mapped, raw)
         if self.broken is None and self.bad is None and self.wanted is None and not self.cancelled:
             assert len(there) == sum(self.sources)
-            # A mover is none of the feeder's, which closes `mapped` without it: what it had goes back.
+            # A mover is none of the queue runner's, which closes `mapped` without it: what it had goes back.
             assert self.movers or len(got) == sum(self.sources)
 
     async def _once(self, session: af.Session, fetch: Any, steps: list[asyncio.Task[Any]]) -> int | None:

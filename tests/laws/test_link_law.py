@@ -1,4 +1,4 @@
-"""Links between simulated hosts, under drawn orders and harms: all arrives once and in order, or is told lost."""
+"""Links between simulated hosts, under drawn orders and faults: all arrives once, in order, or is lost."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Talk:
             self.release(1)
 
     def release(self, n: int) -> None:
-        """Gives back the credit of the first `n` that are parked, at each end."""
+        """Gives back the credit of the first `n` that wait, at each end."""
         for link, receiver in zip(self.links, self.receivers, strict=True):
             assert len(receiver.parked) <= SETTINGS.window.messages + len(receiver.bodies(Lane.CONTROL))
             for envelope in receiver.parked[:n]:
@@ -181,7 +181,7 @@ async def nothing_of_one_life_reaches_the_next(world: World, gaps: list[float]) 
             except ChannelClosed:
                 assert lives["a"][-1].losses
         await world.sleep(gap)
-    for _ in range(3):  # the last harm may come now
+    for _ in range(3):  # the last fault may come now
         await world.sleep(HEARD_S)
         if world["a"].alive and links[-1].stats().phase == "open":
             links[-1].send(Envelope("x", "last"))
@@ -202,7 +202,7 @@ async def nothing_of_one_life_reaches_the_next(world: World, gaps: list[float]) 
 
 
 def law(test: Callable[..., Any], n: int, faults: Any, *, planted: bool = False, **inputs: Any) -> None:
-    """Runs a test under drawn schedules and harms; a planted fault is only to be found, not to be shrunk."""
+    """Runs a test under drawn schedules and faults; a planted fault is only to be found, not to be shrunk."""
     found: dict[str, Any] = {"phases": (Phase.generate,), "derandomize": True, "database": None}
     drawn = settings(
         max_examples=400 if planted else examples(n),

@@ -34,7 +34,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 class Town:
-    """Both processes: what the shards of `ps0` have seen, one list a life, and the posts that live."""
+    """Both processes: what the shards of `ps0` have seen, one list a life, and the hubs that live."""
 
     def __init__(self, world: World) -> None:
         self.world = world

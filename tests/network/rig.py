@@ -1,4 +1,4 @@
-"""A cluster of real stations in one event loop, over tcp, with a proxy before each that others dial."""
+"""A cluster of real process runtimes in one loop, over tcp, with a proxy before each that others dial."""
 
 from __future__ import annotations
 

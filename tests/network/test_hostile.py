@@ -31,7 +31,7 @@ KINDS = {"wrong_key", "handshake", "malformed", "unknown_name"}
 
 
 async def _cost(rig: Rig) -> float:
-    """Returns the processor's seconds that this process, with all stations in it, needs an update."""
+    """Returns the processor's seconds that this process, with all process runtimes in it, needs an update."""
     made, before = len(rig.updates), time.process_time()
     await rig.until_step(made + WINDOW)
     assert rig.failure is None, rig.failure

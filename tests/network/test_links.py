@@ -1,4 +1,4 @@
-"""What a network does to connections between real stations, training bears, or ends with a typed error."""
+"""What a network does to connections of real process runtimes, training bears, or ends with a typed error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Harm = Callable[[Rig], Awaitable[None]]
 async def harmed(
     harm: Harm, *, steps: int = STEPS, ps: int = 2, workers: int = 2, patient: bool = False
 ) -> Rig:
-    """Trains while a harm is done, and judges what came of it. A rig that is patient is to lose no session."""
+    """Trains while a fault is there, and judges what came of it. A patient rig is to lose no session."""
     rig = Rig(ps=ps, workers=workers, batches=4 * steps, patient=patient)
     async with rig:
         before = rig.losses()

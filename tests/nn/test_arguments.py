@@ -75,7 +75,7 @@ NOT_HERE = {
     "Decoded",
     "rnn",
     "bidirectional",
-    "stacked",
+    "stack_cells",
     "greedy",
     "sample",
     "beam_search",

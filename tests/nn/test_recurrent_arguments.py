@@ -24,14 +24,14 @@ def arguments(verb: str) -> dict[str, Any]:
         if verb == "bidirectional":
             cells = {"forward": af.nn.RNNCell(4, 8), "backward": af.nn.LSTMCell(4, 8)}
         return {**cells, "x": x}
-    if verb == "stacked":
+    if verb == "stack_cells":
         return {"cells": [af.nn.RNNCell(4, 8)]}
     ids = af.placeholder("int32", (None,), name="ids")
     wide = {"width": 2} if verb == "beam_search" else {}
     return {"step": step, "first": ids, "state": ids, "end": 0, "longest": 3, **wide}
 
 
-VERBS = ("rnn", "bidirectional", "stacked", "greedy", "sample", "beam_search")
+VERBS = ("rnn", "bidirectional", "stack_cells", "greedy", "sample", "beam_search")
 GIVEN = [(v, p) for v in VERBS for p in parameters(getattr(af.nn, v))]
 
 

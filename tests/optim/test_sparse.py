@@ -35,7 +35,7 @@ def kept(before: Any, after: Any) -> Any:
 
 @st.composite
 def updates(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Params, and gradients of some updates: Rows for `table`, dense ones for `bias`."""
+    """Params, and gradients of some updates: SparseRows for `table`, dense ones for `bias`."""
     dtype = as_dtype(draw(st.sampled_from(DTYPES)))
     n, width = draw(st.integers(1, 5)), draw(st.integers(0, 3))
     rng = np.random.default_rng(draw(st.integers(0, 99)))

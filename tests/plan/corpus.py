@@ -119,7 +119,7 @@ SHAPES: tuple[Callable[[Drawing], None], ...] = (layered, chains, fork_join, tow
 
 
 def drawn(seed: int) -> SchedulingProblem:
-    """Workload number `seed`: its shape and its number of devices go with the seed."""
+    """Scheduling problem number `seed`: its shape and its number of devices go with the seed."""
     draw = Drawing(seed, 2 + seed % 4)
     SHAPES[seed % len(SHAPES)](draw)
     return draw.workload()

@@ -1,4 +1,4 @@
-"""What the simulator is judged by: three planted bugs, each found and shown with one deviation."""
+"""What the simulator is judged by: three seeded bugs, each found and shown with one deviation."""
 
 from __future__ import annotations
 

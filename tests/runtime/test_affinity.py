@@ -290,7 +290,9 @@ INSIDE = "is told by those whom it looks after, in their handlers"
 ELSEWHERE: dict[type, dict[str, str]] = {
     ActorSystem: {
         **dict.fromkeys(("stats", "dump"), LOOKS),
-        **dict.fromkeys(("failed", "missed", "ended", "gone", "forget", "after_task", "join", "hurry"), INSIDE),
+        **dict.fromkeys(
+            ("failed", "missed", "ended", "gone", "forget", "after_task", "join", "hurry"), INSIDE
+        ),
         "__aenter__": OPENS,
         "open": OPENS,
     },
@@ -298,7 +300,9 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Actor: {**dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"), "remaining_s": LOOKS},
     ActorTimer: dict.fromkeys(("take", "entered", "expire", "void"), INSIDE),
     RemoteRef: {
-        **dict.fromkeys(("add", "hold", "release", "withdraw", "undeliverable", "death_error", "blocked"), INSIDE),
+        **dict.fromkeys(
+            ("add", "hold", "release", "withdraw", "undeliverable", "death_error", "blocked"), INSIDE
+        ),
         "obstacle": LOOKS,
         "system": LOOKS,
     },

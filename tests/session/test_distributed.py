@@ -215,7 +215,7 @@ def test_a_step_that_is_not_admitted_in_time_says_so() -> None:
 
 
 class Held:
-    """A ref that keeps every Start back while it is `holding`."""
+    """A ref that keeps every StartPart back while it is `holding`."""
 
     def __init__(self, ref: Any) -> None:
         self._ref = ref

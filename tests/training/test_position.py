@@ -1,4 +1,4 @@
-"""A bookmark is plain data and back, and says what is no bookmark."""
+"""A training position is plain data and back, and says what is none."""
 
 from __future__ import annotations
 

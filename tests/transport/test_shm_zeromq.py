@@ -24,7 +24,7 @@ ARRAY = np.arange(3 << 18, dtype=np.float32)
 
 
 def shared(link: Link) -> Any:
-    """The account of its shared memory."""
+    """The counters of its shared memory."""
     return link._wire.stats()  # type: ignore[attr-defined]
 
 

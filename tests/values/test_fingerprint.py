@@ -116,7 +116,9 @@ def test_what_cannot_be_described_is_named_by_its_type() -> None:
 
 
 def test_it_is_the_same_in_another_process() -> None:
-    code = "from tests.values.test_fingerprint import *; print([fingerprint(make()) for make in MAKE.values()])"
+    code = (
+        "from tests.values.test_fingerprint import *; print([fingerprint(make()) for make in MAKE.values()])"
+    )
     found = printed(code)
 
     assert found == {f"{[fingerprint(make()) for make in MAKE.values()]}\n"}

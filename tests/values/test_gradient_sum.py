@@ -121,8 +121,8 @@ def test_sums_say_what_they_hold() -> None:
     rows = SparseGradientSum(np.dtype("float32"), (4, 2))
     rows.add(np.ones((2, 2), "float32"), np.array([1, 3]))
 
-    assert repr(rows) == "<RowSum of 1 gradient, 2 rows of (4, 2)>"
-    assert repr(dense([1], [2])) == "<DenseSum of 2 gradients>"
+    assert repr(rows) == "<SparseGradientSum of 1 gradient, 2 rows of (4, 2)>"
+    assert repr(dense([1], [2])) == "<DenseGradientSum of 2 gradients>"
 
 
 def test_rows_that_find_no_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

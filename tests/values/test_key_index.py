@@ -159,7 +159,7 @@ def test_it_says_what_it_holds() -> None:
     table = numbers(max_size=5)
     put(table, [1, 2], [1, 2])
 
-    assert repr(table) == "<Keyed 't' 2/5 keys>"
+    assert repr(table) == "<KeyIndex 't' 2/5 keys>"
 
 
 class KeyedMachine(RuleBasedStateMachine):

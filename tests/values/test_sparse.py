@@ -1,4 +1,4 @@
-"""Rows of an array: what they are, and how they are put into one that is kept."""
+"""Sparse rows of an array: what they are, and how they are put into one that is kept."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(at: list[int], value: float = 1.0, n: int = 4) -> SparseRows:
 def test_rows_stand_for_an_array_with_zeros_elsewhere() -> None:
     assert rows([1, 3], 2.0).to_dense().tolist() == [[0, 0], [2, 2], [0, 0], [2, 2]]
     assert rows([]).to_dense().tolist() == [[0, 0]] * 4
-    assert repr(rows([1, 3])) == "<Rows 2 of (4, 2) float64>"
+    assert repr(rows([1, 3])) == "<SparseRows 2 of (4, 2) float64>"
 
 
 @pytest.mark.parametrize(

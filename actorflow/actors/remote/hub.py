@@ -1,4 +1,4 @@
-"""The exchange of a process: refs to actors of other processes, and what arrives from there.
+"""The hub of a process: refs to actors of other processes, and what arrives from there.
 
 A `RemoteHub` is the `Receiver` of all channels of its process. It says nothing of how channels come to be.
 """
@@ -33,7 +33,7 @@ class RemoteHub:
     Args:
         system: The actors of this process.
         name: Name of this process, as others address it.
-        incarnation: Which life of the process this is.
+        incarnation: Which one of the process this is.
     """
 
     def __init__(self, system: ActorSystem, name: str, incarnation: int = 1) -> None:
@@ -92,7 +92,7 @@ class RemoteHub:
             self.detach(name)
 
     def leave(self) -> None:
-        """Detaches every process and leaves the system, which may have another post then."""
+        """Detaches every process and leaves the system, which may have another hub then."""
         self.system.check_here()
         if self.system.outside is self:
             self._tenant.end(None, restart=False)
@@ -209,11 +209,11 @@ class RemoteHub:
 
     def __repr__(self) -> str:
         peers = ", ".join(repr(peer) for peer, _ in self._attached.values()) or "nobody attached"
-        return f"<Post '{self.name}', incarnation {self.incarnation}: {peers}>"
+        return f"<RemoteHub '{self.name}', incarnation {self.incarnation}: {peers}>"
 
 
 class _AttachedChannel:
-    """The post as a child of its system: leaving the system ends it."""
+    """The hub as a child of its system: leaving the system ends it."""
 
     started = True
 

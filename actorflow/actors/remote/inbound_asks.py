@@ -1,4 +1,4 @@
-"""What one other process wants from the actors here, for as long as its session lives."""
+"""The questions of one other process to the actors here, and its other wishes, while its session lives."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class InboundAsks:
 
 
 class Inquiry(HoldingReplySink):
-    """Where the answer to a question of another process goes: it leaves at once, as an `ask.Answer`.
+    """Where the answer to a question of another process goes: it leaves at once, as an `ask.ReplySink`.
 
     INVARIANT: once it is over it does not hold the question, which holds it: what was asked is let go at
         once, not when cycles are collected.

@@ -81,7 +81,7 @@ class LargeReplies(Generic[T]):
         return len(self._waiting)
 
     def __repr__(self) -> str:
-        return f"<Bulk: {self._bytes}/{WINDOW_BYTES} bytes on their way, {len(self)} waiting>"
+        return f"<LargeReplies: {self._bytes}/{WINDOW_BYTES} bytes on their way, {len(self)} waiting>"
 
 
 def weight(body: Any, deep: int = _DEEP) -> int:

@@ -25,7 +25,7 @@ class OutboundAsks:
 
     Answers come on the control lane: one that waited for credit could stand behind the very messages
     that wait for whoever asked. They are as many as asks are open, and of large ones few bytes are on
-    their way at a time (`bulk`), so nothing grows.
+    their way at a time (`large_replies`), so nothing grows.
 
     INVARIANT: at most one envelope stands in the line of the channel. All others that find no credit
         stand in `line`, where a wait that is cancelled can still leave it; so what a channel has
@@ -274,7 +274,7 @@ class OutboundAsks:
         return f"{'up' if self.up else 'lost'}, {asks}, {self.waiting} {verb} for credit"
 
     def __repr__(self) -> str:
-        return f"<Peer '{self.name}' {self.state()}>"
+        return f"<OutboundAsks '{self.name}' {self.state()}>"
 
 
 class _LineWatcher:

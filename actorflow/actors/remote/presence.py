@@ -1,4 +1,4 @@
-"""A question to a process itself: which of these actors are not there?"""
+"""The question to a process which of some actors are not there."""
 
 from __future__ import annotations
 

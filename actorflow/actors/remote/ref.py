@@ -32,7 +32,7 @@ travels("actors.terminated")(Terminated)
 
 
 class RemoteRef(Ref):
-    """How to reach an actor of another process; made by `RemoteHub.ref`, and good for every life of it.
+    """How to reach an actor of another process; made by `RemoteHub.ref`, good for every incarnation of it.
 
     What `Ref` promises holds, with these differences.
 

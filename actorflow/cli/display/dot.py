@@ -29,7 +29,7 @@ _STYLE = """\
 
 
 @dataclass(slots=True)
-class _Scope:
+class _ScopeBox:
     """A name scope: what is drawn in it, and the scopes within.
 
     Attributes:
@@ -37,17 +37,17 @@ class _Scope:
     """
 
     drawn: list[tuple[str, str, list[str], str]] = field(default_factory=list)
-    inner: dict[str, _Scope] = field(default_factory=dict)
+    inner: dict[str, _ScopeBox] = field(default_factory=dict)
 
     def add(self, path: str, name: str, identifier: str, lines: list[str], look: str) -> None:
         scope = self
         for part in filter(None, path.split("/")):
-            scope = scope.inner.setdefault(part, _Scope())
+            scope = scope.inner.setdefault(part, _ScopeBox())
         scope.drawn.append((name, identifier, lines, look))
 
-    def fold(self) -> _Scope:
+    def fold(self) -> _ScopeBox:
         """The same scope, without those in it that hold too little for a cluster."""
-        result = _Scope(list(self.drawn))
+        result = _ScopeBox(list(self.drawn))
         for name, scope in self.inner.items():
             small = scope.fold()
             if not small.inner and len(small.drawn) < _FEWEST:
@@ -62,7 +62,7 @@ class _Scope:
 
 def render(graph: Graph, *, title: str = "graph") -> str:
     """Returns the DOT text; the same graph gives the same text."""
-    root = _Scope()
+    root = _ScopeBox()
     for resource in graph.resources.values():
         scope, _, name = resource.name.rpartition("/")
         root.add(scope, name, _state(resource.name), *_resource(resource))
@@ -80,7 +80,7 @@ def render(graph: Graph, *, title: str = "graph") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _draw(scope: _Scope, path: tuple[str, ...]) -> Iterator[str]:
+def _draw(scope: _ScopeBox, path: tuple[str, ...]) -> Iterator[str]:
     indent = "  " * (len(path) + 1)
     for name, identifier, lines, look in scope.drawn:
         yield f"{indent}{identifier} [label={_label(name, lines)}{look}];"

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow import kernels, ops, public
+import actorflow.kernels  # noqa: F401  fills the table of kernels
+from actorflow import ops, public
 from actorflow.graph import opdef
 from actorflow.graph.accepts import Accepted, find_accepted
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, OpDef
@@ -16,8 +17,6 @@ from actorflow.values.arrays import BYTES, NAMES, as_dtype, is_floating, name_of
 
 ON_HOST = "host"
 HEADINGS = ("op", "call", "dtypes", "gradient", "devices", "effect")
-
-assert kernels.__all__  # importing the packages fills the tables
 
 
 @dataclass(frozen=True, slots=True)

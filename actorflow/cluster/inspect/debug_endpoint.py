@@ -1,4 +1,4 @@
-"""Has a real process answer whoever asks what it does, at a socket of its own."""
+"""The debug endpoint of a real process: a socket at which it answers whoever asks what it does."""
 
 from __future__ import annotations
 

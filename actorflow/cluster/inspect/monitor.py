@@ -1,11 +1,11 @@
-"""What a process tells of itself, from a thread beside its event loop: also while that is held up.
+"""The monitor of a process, which tells what it does from a thread beside its event loop, held up or not.
 
 The loop is asked first, as what it says is of one moment. If it does not answer in time, the same is read
 from beside it, where structures may change under the reader: it looks again, and leaves out what it cannot
 get. The thread of the loop is then shown with its stack, and with the actor whose turn it is.
 
 A process whose interpreter is held up (one C function that does not let go), or that was stopped by a
-signal, answers nothing. Whoever asks says so: see `survey`.
+signal, answers nothing. Whoever asks says so: see `poll_all`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def socket_name(process: str, incarnation: int) -> str:
 
 
 def sockets(folder: Path) -> dict[str, Path]:
-    """Returns these sockets in a folder: of each process that of its latest life."""
+    """Returns these sockets in a folder: of each process that of its latest incarnation."""
     found: dict[str, tuple[int, Path]] = {}
     for path in folder.glob(f"*{_SOCKET}"):
         process, _, life = path.name.removesuffix(_SOCKET).rpartition(".")
@@ -115,7 +115,7 @@ class Monitor:
     # -- beside it ------------------------------------------------------------------------------------
 
     def answer(self, request: bytes) -> bytes:
-        """Answers an encoded Look with an encoded Report.
+        """Answers an encoded LookQuestion with an encoded ProcessReport.
 
         Raises:
             WireError: the request is none.

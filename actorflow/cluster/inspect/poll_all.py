@@ -1,4 +1,4 @@
-"""Asks all processes of a cluster what they do, side by side, each with a time limit.
+"""The poll of all processes of a cluster: each is asked what it does, side by side, with a time limit.
 
 Who does not answer in time is looked up in /proc, if it lives on this machine: so it is told why. Nothing of
 it needs an event loop: whoever asks is another process, as a rule a command line.

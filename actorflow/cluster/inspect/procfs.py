@@ -1,4 +1,4 @@
-"""What the kernel says of a process of this machine: how it stands, what it has used. From /proc.
+"""The state of a process of this machine, and what it has used, as the kernel has it in /proc.
 
 It answers when the process itself does not: because a signal has stopped it, it waits in the kernel, or its
 interpreter is held up.

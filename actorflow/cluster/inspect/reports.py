@@ -1,4 +1,4 @@
-"""What a process tells of itself to whoever looks on: records that travel, and that JSON can show."""
+"""The reports of a process on itself to whoever looks on: records that travel, and that JSON can show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from actorflow.transport.codec.registry import travels
 @travels("cluster.look")
 @dataclass(frozen=True, slots=True)
 class LookQuestion:
-    """Whoever looks on → process: what do you do? Answered with a Report.
+    """Whoever looks on → process: what do you do? Answered with a ProcessReport.
 
     Attributes:
         actors: Whether actors, waits, peers and links are told one by one; else only in totals.
@@ -152,7 +152,7 @@ class WorkerEntry:
 @travels("cluster.seat_entry")
 @dataclass(frozen=True, slots=True)
 class MemberEntry:
-    """A seat as the coordinator knows it.
+    """A member as the coordinator knows it.
 
     Attributes:
         state: awaited, alive, dead or left.
@@ -187,7 +187,7 @@ class RunEntry:
         phase: How far the next update is: idle, staging or committing; gathering before the first; over.
         missing: Processes of shards that have not answered, while an update is made.
         waits: For whom, or what, the next update waits, in words.
-        heartbeat_s: How often workers beat.
+        heartbeat_s: How often workers send heartbeats.
         seats: By rank.
     """
 

@@ -1,4 +1,4 @@
-"""Reads what the actors of a process do: plain looks that change nothing and send nothing.
+"""Snapshots of what the actors of a process do: plain looks that change nothing and send nothing.
 
 Each is for the thread of the event loop. From beside it a look may meet a structure that changes under it,
 and raise RuntimeError: whoever looks from there looks again.

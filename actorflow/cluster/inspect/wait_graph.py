@@ -1,4 +1,4 @@
-"""Who waits for whom, over all processes of a cluster: one graph made of what each tells of itself.
+"""The wait-for graph over all processes of a cluster, made of what each tells of itself.
 
 Names are `process/actor`; a process alone stands for somebody in it who is no actor, or for its link. Edges:
 

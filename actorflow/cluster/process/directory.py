@@ -1,7 +1,7 @@
-"""Where the processes of a cluster are: each tells the chief, whose directory tells all of it to all.
+"""The directory of a cluster: each process tells the chief where it is, and the chief tells all of it to all.
 
-The rule is a join: of two entries of one name that of the later life stays. So it does not matter in which
-order entries come, how often, or over whom: who has heard of the same lives has the same table.
+The rule is a join: of two entries of one name that of the later incarnation stays. So it does not matter in
+which order entries come, how often, or over whom: who has heard of the same incarnations has the same table.
 
 Who dials whom follows from names alone: the chief comes first, then `ps` by number, then workers by number,
 and the later one dials the earlier one. So both ends of a way agree, and a process that comes back with
@@ -53,8 +53,8 @@ def dials(name: str, other: str) -> bool:
 class Directory(Actor):
     """Knows where all are; at the chief.
 
-    **Receives** Here, asked.
-    **Sends** Table, as the answer, and to the neighbours of all others when it has changed.
+    **Receives** AnnounceAddress, asked.
+    **Sends** AddressTable, as the answer, and to the discovery clients of all others when it has changed.
     **Fails** a process without a place in the cluster hears why: Misplaced; one that comes when the job is
         complete: JobOver.
     **Promise** a process that has asked hears of every later change while its session lasts; after that

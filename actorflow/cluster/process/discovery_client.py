@@ -1,4 +1,4 @@
-"""Tells the chief where this process is, dials whom the chief names, and notices when the chief is gone."""
+"""The discovery client tells the chief where its process is, dials whom that names, and notices its loss."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
-    """Neighbours → itself: time to ask the directory."""
+class _AskNow:
+    """DiscoveryClient → itself: time to ask the directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Believe:
-    """Neighbours → itself: a chief of another job would have answered by now."""
+    """DiscoveryClient → itself: a chief of another job would have answered by now."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Enough:
-    """Neighbours → itself: the chief that was lost as number `loss` should be back by now."""
+    """DiscoveryClient → itself: the chief that was lost as number `loss` should be back by now."""
 
     loss: int
 
@@ -63,8 +63,8 @@ class _Enough:
 class DiscoveryClient(Actor):
     """Keeps the ways of a process to those that it dials; in every process but the chief's.
 
-    **Receives** Table of the directory, and Terminated when that is out of reach.
-    **Sends** Here to the directory, asked: at the start, and whenever the chief was lost.
+    **Receives** AddressTable of the directory, and Terminated when that is out of reach.
+    **Sends** AnnounceAddress to the directory, asked: at the start, and whenever the chief was lost.
     **Promise** what the directory knew at its last answer is dialled; a chief that stays away, or comes
         back without what it knew, is told once.
 
@@ -104,7 +104,7 @@ class DiscoveryClient(Actor):
 
     def on_start(self) -> None:
         """Asks for the first time."""
-        self.ref.signal(_Ask())
+        self.ref.signal(_AskNow())
         self.after(self._patience.ready_s, _Enough(0))
         self.after(self._patience.over_s, _Believe())
 
@@ -118,8 +118,8 @@ class DiscoveryClient(Actor):
                     self._away = True
                     self._losses += 1
                     self.after(self._patience.lost_s, _Enough(self._losses))
-                self.after(self._patience.again_s, _Ask())
-            case _Ask():
+                self.after(self._patience.again_s, _AskNow())
+            case _AskNow():
                 await self._ask()
             case _Believe():
                 self._waited = True
@@ -135,7 +135,7 @@ class DiscoveryClient(Actor):
             if over is not None:
                 self._gone(over)
             else:
-                self.after(self._patience.again_s, _Ask())
+                self.after(self._patience.again_s, _AskNow())
         except ActorflowError as error:
             self._gone(error)
         else:

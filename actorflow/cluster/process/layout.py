@@ -1,4 +1,4 @@
-"""Which variables lie where in a cluster. Pure."""
+"""The layout of a cluster: which variables lie where. Pure."""
 
 from __future__ import annotations
 

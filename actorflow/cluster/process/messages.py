@@ -1,4 +1,4 @@
-"""What the chief and the other processes say to each other: who is where, and who takes which part in a run.
+"""The messages between the chief and the other processes: who is where, and who takes which part in a run.
 
 Everything travels by name: each process has built the same program, and finds in it what is named here.
 """
@@ -25,7 +25,7 @@ UNREACHED = (ActorDied, ChannelClosed, DeadlinePassed, PeerLost)
 @travels("cluster.open_shard")
 @dataclass(frozen=True, slots=True)
 class OpenShard:
-    """Chief → steward, asked: hold these variables as shard number `shard`; answered with True.
+    """Chief → process agent, asked: hold these variables as shard number `shard`; answered with True.
 
     Attributes:
         trained: Variables that updates change, in the order of the gradients.
@@ -54,7 +54,7 @@ class OpenShard:
 @travels("cluster.meet")
 @dataclass(frozen=True, slots=True)
 class MeetAll:
-    """Chief → steward, asked: tell the shard here with whom it works, by address; answered with True."""
+    """Chief → process agent, asked: tell the shard with whom it works, by address; answered with True."""
 
     coordinator: str
     shards: tuple[str, ...]
@@ -64,7 +64,7 @@ class MeetAll:
 @travels("cluster.enlist")
 @dataclass(frozen=True, slots=True)
 class Enlist:
-    """Chief → steward, asked: have a worker take part in the run; answered with True once it is there.
+    """Chief → process agent, asked: have a worker take part in the run; answered with True once it is there.
 
     A worker that is there already for the same run stays, unless it has ended.
 
@@ -73,7 +73,7 @@ class Enlist:
         coordinator: Address of the coordinator.
         shards: Addresses of the shards.
         fresh: Whether a contribution is of use only if computed from the version of its permit.
-        join_s: How long the worker tries to get a seat.
+        join_s: How long the worker tries to get an assignment.
         answer_s: How long a shard may take to answer it.
         apart: Whether shards close updates by themselves.
     """
@@ -90,19 +90,19 @@ class Enlist:
 @travels("cluster.introduce")
 @dataclass(frozen=True, slots=True)
 class Introduce:
-    """Chief → steward, asked: in which life is your process? Answered with its incarnation."""
+    """Chief → process agent, asked: which incarnation has your process? Answered with that."""
 
 
 @travels("cluster.describe")
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Chief → steward, asked: what is your process? Answered with its ProcessRecord."""
+    """Chief → process agent, asked: what is your process? Answered with its ProcessRecord."""
 
 
 @travels("cluster.dismiss")
 @dataclass(frozen=True, slots=True)
 class Dismiss:
-    """Chief → steward, asked: stop the worker, or the shard, of this process; answered with True."""
+    """Chief → process agent, asked: stop the worker, or the shard, of this process; answered with True."""
 
     actor: str
 
@@ -110,7 +110,7 @@ class Dismiss:
 @travels("cluster.quit")
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Chief → steward, asked: the cluster ends, your process may leave; answered with True.
+    """Chief → process agent, asked: the cluster ends, your process may leave; answered with True.
 
     Attributes:
         reason: Why the cluster could not begin; None where it has, or nobody minds.
@@ -138,11 +138,11 @@ class ProcessCounts:
 @travels("cluster.here")
 @dataclass(frozen=True, slots=True)
 class AnnounceAddress:
-    """Process → directory, asked: where I am; answered with the Table.
+    """Process → directory, asked: where I am; answered with the AddressTable.
 
     Attributes:
         name: Of the process.
-        incarnation: Which life of it this is.
+        incarnation: Which incarnation of it this is.
         addresses: What others dial.
         key: The public key with which it answers there; empty without keys.
         pid: Its number at its host.
@@ -166,9 +166,9 @@ class AnnounceAddress:
 @travels("cluster.table")
 @dataclass(frozen=True, slots=True)
 class AddressTable:
-    """Directory → neighbours: where everybody is, as far as the chief knows; ordered by name.
+    """Directory → discovery clients: where everybody is, as far as the chief knows; ordered by name.
 
-    INVARIANT: at most one entry a name, that of the latest life.
+    INVARIANT: at most one entry a name, that of the latest incarnation.
     """
 
     entries: tuple[AnnounceAddress, ...] = ()

@@ -1,8 +1,8 @@
-"""What one process of a cluster runs, whatever its part in a training run: state, steps, and a steward.
+"""One process of a cluster, whatever its part in a training run: it has state, steps, and an agent.
 
-post      refs to actors of other processes, and what arrives from there
+hub       refs to actors of other processes, and what arrives from there
 runner    this process's parts of steps, with the executor and the actors of its state
-steward   opens a shard or a worker here when the chief says so
+agent     opens a shard or a worker here when the chief says so
 own       what the program's `actors(process)` spawns
 """
 
@@ -73,7 +73,7 @@ class Process:
 
     Args:
         name: As in addresses.
-        incarnation: Which life of it this is.
+        incarnation: Which incarnation of it this is.
         system: Its actors.
         program: What the cluster runs; every process has built the same.
         threads: Worker threads for slow kernels; 0 runs all on the event loop.
@@ -82,7 +82,7 @@ class Process:
 
     Attributes:
         name: As in addresses: chief, ps0, worker0.
-        incarnation: Which life of it this is.
+        incarnation: Which incarnation of it this is.
         system: Its actors.
         program: What the cluster runs.
         post: Its ways to other processes: attach channels to it.
@@ -152,7 +152,7 @@ class Process:
     def ref(self, address: str) -> Ref:
         """Returns the address of an actor of any process of the cluster, such as `worker0/echo`.
 
-        Of another process it is good before the actor is there, and for every life of it.
+        Of another process it is good before the actor is there, and for every incarnation of it.
 
         Raises:
             ConfigError: it is no address.

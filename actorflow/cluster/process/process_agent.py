@@ -1,4 +1,4 @@
-"""The steward of a process: opens a shard or a worker there, when the chief says so."""
+"""The agent of a process: opens a shard or a worker there, when the chief says so."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 class Home(Protocol):
-    """What a steward needs of the process that it is in."""
+    """What a process agent needs of the process that it is in."""
 
     name: str
     incarnation: int

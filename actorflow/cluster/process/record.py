@@ -1,4 +1,4 @@
-"""Who ran a cluster, and on what: what decides the bits of a run beside the order of its updates.
+"""The record of who ran a cluster, and on what: it decides the bits of a run, with the order of updates.
 
 The chief asks each process when the cluster has come together; one that comes later, or again, is not in it.
 """
@@ -23,11 +23,11 @@ DECIDING = ("program", "actorflow", "numpy", "simd", "blas", "blas_threads")
 @travels("cluster.about")
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """Steward → chief: what the process is, in its present life.
+    """Process agent → chief: what the process is, in its present incarnation.
 
     Attributes:
         name: As in addresses.
-        incarnation: Which life of it this is.
+        incarnation: Which incarnation of it this is.
         host: Its machine.
         pid: Its number there.
         program: The hash of what it has built.
@@ -59,7 +59,7 @@ def about(name: str, incarnation: int, program: str, kernel_threads: int) -> Pro
 
     Args:
         name: What it is called in the cluster.
-        incarnation: Which life of it this is.
+        incarnation: Which incarnation of it this is.
         program: The hash of what it has built.
         kernel_threads: Of its device.
     """
@@ -86,7 +86,7 @@ class RunRecord:
 
     Attributes:
         program: The hash of its graph, constants and optimizer; see `graph.fingerprint`.
-        seed: Of the graph: first values, dropout, and what else draws.
+        seed: Of the graph: initial values, dropout, and what else draws.
         policy: Under which it trains, as a text; None before it does.
         processes: Those that were there when the cluster was opened, the chief first.
     """

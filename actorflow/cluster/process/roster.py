@@ -1,4 +1,4 @@
-"""Who has a place in a cluster: a process must be one that the chief counts, and count as the chief does.
+"""The roster of a cluster: a process must be one that the chief counts, and count as the chief does.
 
 Pure. The chief has no way to a process that it does not count, until that dials it: then it makes one, so
 that the process is told at once what is wrong with it. Such ways are few, so that strangers fill no memory.

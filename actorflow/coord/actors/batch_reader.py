@@ -116,7 +116,7 @@ class BatchReader:
 
     def __repr__(self) -> str:
         where = "closed" if self._epoch is None else f"{self._taken} batches read of epoch {self._epoch}"
-        return f"<Supply, {where}>"
+        return f"<BatchReader, {where}>"
 
     async def batch(self, at: Batch) -> Feeds | None:
         """Returns the batch; None when its epoch has no batch of that index, see `sizes`.

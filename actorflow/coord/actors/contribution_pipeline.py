@@ -1,4 +1,4 @@
-"""How a contribution is made under a permit, from the batch to the answers of all shards.
+"""The pipeline that makes a contribution under a permit, from the batch to the answers of all shards.
 
 the batch → a step of the replica begins, and says which rows it needs → Pull from all shards at once
 → what each of them gives goes into the step → Contribute to each as soon as its gradients are there
@@ -39,7 +39,7 @@ from actorflow.values import arrays
 
 
 class UnderWay(Protocol):
-    """A step that has begun: a Stepping."""
+    """A step that has begun: a StreamedStep."""
 
     @property
     def bears(self) -> int:
@@ -85,7 +85,7 @@ class Computing(Protocol):
 
 
 class BatchSupply(Protocol):
-    """What gives batches: a Supply."""
+    """What gives batches: a BatchReader."""
 
     @property
     def sizes(self) -> Mapping[int, int]:

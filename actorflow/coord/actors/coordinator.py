@@ -1,4 +1,4 @@
-"""The coordinator: the actor that obeys `rounds`."""
+"""The coordinator: the actor that obeys `coordinator_state`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from actorflow.runtime.messages import Terminated
 
 @dataclass(frozen=True, slots=True)
 class _Tick:
-    """Timer → coordinator, every beat: who is silent, what has expired."""
+    """Timer → coordinator, every heartbeat: who is silent, what has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class Coordinator(Actor):
     It owns nothing of the model: lost, it can be replaced by one of a higher term, which goes on from where
     the shards stand.
 
-    **Receives** Join (answered with Seat, NoSeat, or with End when the run is over), Beat, Leave, Computed,
-    Missed, Exhausted from workers; Staged, Unstaged, Committed, Dropped from shards; End from whoever trains,
-    to end the run after the update that is being committed; Terminated of a worker, which is out until it
-    joins again, and of a shard, which ends the run.
-    **Sends**, all on the control lane, so that nobody who is slow holds it up: Permit, Outcome, End to
-    workers; Fence, Stage, Commit, Discard, Drop, Enough, End to shards. To the observer it tells each Updated
-    and then one End; there it waits for room.
+    **Receives** Join (answered with Assignment, Rejected, or with RunEnded when the run is over), Heartbeat,
+    Leave, Computed, Missed, Exhausted from workers; Staged, Unstaged, Committed, Dropped from shards;
+    RunEnded from whoever trains, to end the run after the update that is being committed; Terminated of a
+    worker, which is out until it joins again, and of a shard, which ends the run.
+    **Sends**, all on the control lane, so that nobody who is slow holds it up: Permit, ContributionOutcome,
+    RunEnded to workers; Fence, PrepareUpdate, Commit, Discard, DropContributions, Enough, RunEnded to shards.
+    To the observer it tells each Updated and then one RunEnded; there it waits for room.
     **Promise** Every update is made on all shards or on none, of the same contributions; under
     agreement="per_shard" each shard makes it of its own, and the coordinator records which. A permit ends in
-    one Outcome, unless its worker is gone or the run ends. An Outcome may come before the worker has said
-    anything, which means that it can stop, and another Permit may follow at once: a newer one replaces an
-    older one. A worker that was given up hears End with Fenced, and may join again. The run ends in one End
-    to everybody, in good order or with what went wrong; when no update is made for long, with who waits for
-    what.
+    one ContributionOutcome, unless its worker is gone or the run ends. That may come before the worker has
+    said anything, which means that it can stop, and another Permit may follow at once: a newer one replaces
+    an older one. A worker that was given up hears RunEnded with Fenced, and may join again. The run ends in
+    one RunEnded to everybody, in good order or with what went wrong; when no update is made for long, with
+    who waits for what.
     **Fails** when a rule of ours breaks: workers and shards see its Terminated.
 
     Args:

@@ -1,4 +1,4 @@
-"""The coordinator is gone: what one shard, for all of them, does so that no half commit stays.
+"""Failover: what one shard does for all when the coordinator is gone, so that no half commit stays.
 
 1. It fences all shards that live under a term of its own, so that nothing that is still on its way from the
    lost coordinator is obeyed any more, and hears where each stands.
@@ -40,7 +40,7 @@ class Recovered(Protocol):
 
 
 Recover = Callable[[Mapping[int, ShardStatus]], Recovered]
-"""The standing of each shard -> how all get to one version; CoordinationError when they cannot."""
+"""The status of each shard -> how all get to one version; CoordinationError when they cannot."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What is said to a shard in the process where it lives: with whom it works, and what it has done."""
+"""Introductions: what a shard is told of those with whom it works, and what it tells of itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With whom a shard works: the coordinator of the run, and the other shards that live as far as it knows."""
+"""The peers of a shard: the coordinator of the run, and the other shards that live as far as it knows."""
 
 from __future__ import annotations
 
@@ -98,4 +98,4 @@ class PeerShards:
         return None if first == self._shard else self.others[first]
 
     def __repr__(self) -> str:
-        return f"<Fellows of shard {self._shard}: others {sorted(self.others)}, term {self.term}>"
+        return f"<PeerShards of shard {self._shard}: others {sorted(self.others)}, term {self.term}>"

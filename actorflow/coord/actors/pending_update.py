@@ -47,7 +47,8 @@ class PendingUpdate:
         self._decided = False
 
     def __repr__(self) -> str:
-        return f"<Update of version {self.stage.version}, {'ready' if self.ready.done() else 'not ready'}>"
+        state = "ready" if self.ready.done() else "not ready"
+        return f"<PendingUpdate of version {self.stage.version}, {state}>"
 
     # -- what the shard does ----------------------------------------------------------------------------
 

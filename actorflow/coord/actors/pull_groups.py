@@ -1,4 +1,4 @@
-"""In which parts the variables of a shard are pulled, so that a step can begin with the first of them.
+"""The groups in which the variables of a shard are pulled, so that a step can begin with the first.
 
 Pure: a function of names and sizes.
 """

@@ -23,7 +23,7 @@ class PullWaiters:
         return len(self._futures)
 
     def __repr__(self) -> str:
-        return f"<Waiting for versions {[version for version, _ in self._futures]}, at most {MOST}>"
+        return f"<PullWaiters for versions {[version for version, _ in self._futures]}, at most {MOST}>"
 
     async def wait_for(self, version: int, future: Future[None]) -> None:
         """Waits on a fresh future until `version` has come, or all are woken.

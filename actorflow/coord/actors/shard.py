@@ -2,15 +2,16 @@
 
     worker  --Pull-->       shard   --Read-->             variables
     worker  --Contribute->  shard
-            coordinator --Stage-->  --ApplyGradients-->   optimizer  --Stage-->   variables
+            coordinator --PrepareUpdate-->  --ApplyGradients-->   optimizer  --StageUpdate-->   variables
             coordinator <-Staged--
-            coordinator --Commit->  --decision-->         optimizer  --Commit-->  variables
+            coordinator --Commit->  --decision-->         optimizer  --CommitUpdate-->  variables
             coordinator <-Committed
 
 The only shard of a run commits when it has staged: nobody says Staged or Commit (`PrepareUpdate.commits`).
 
-The rules are elsewhere (`aggregation`, `participant`, `folding`). This obeys them, and lets whoever reads see
-one version: reading all variables and committing to all exclude each other, first come, first served.
+The rules are elsewhere (`open_contributions`, `participant`, `gradient_mean`). This obeys them, and lets
+whoever reads see one version: reading all variables and committing to all exclude each other, first come,
+first served.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ class _CloseUpdate:
 class ShardActor(Actor):
     """Owns one optimizer over some of the variables, and takes part in the updates of all shards.
 
-    **Receives** MakeState, Pull, Contribute, Fence, ReadStats (asked); Stage, Commit, Discard, Drop, End
-    from a coordinator, on one lane; Meet; Terminated of the coordinator and of other shards.
+    **Receives** MakeState, Pull, Contribute, Fence, ReadStats (asked); PrepareUpdate, Commit, Discard,
+    DropContributions, RunEnded from a coordinator, on one lane; Introduction; Terminated of the coordinator
+    and of other shards.
     **Sends** Staged, Unstaged, Committed to the coordinator, on the control lane.
     **Promise** What is pulled is of one version, and does not change. What has been Staged can be committed:
     that awaits reads that are under way, and nothing else. A Discard leaves all as it was.

@@ -78,7 +78,7 @@ class StreamedStep:
         installed.executor.start(installed.partition, self._step, feeds)
 
     def __repr__(self) -> str:
-        return f"<Stepping {self._step!r}>"
+        return f"<StreamedStep {self._step!r}>"
 
     # -- what comes in -----------------------------------------------------------------------------------
 

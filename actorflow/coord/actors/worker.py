@@ -1,7 +1,7 @@
 """The worker: takes permits, and makes a contribution under each of them.
 
-`worker_state` says which permit counts; this obeys. `making` works under it, in one run of a handler, which
-is cancelled when the permit counts no more.
+`worker_state` says which permit counts; this obeys. `contribution_pipeline` works under it, in one run of a
+handler, which is cancelled when the permit counts no more.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class WorkerDone:
 
 @dataclass(frozen=True, slots=True)
 class _JoinAgain:
-    """Worker → itself: time to ask for a seat."""
+    """Worker → itself: time to ask for an assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Alive:
-    """Worker → itself: time to beat."""
+    """Worker → itself: time for a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +102,17 @@ class _Tidy:
 class Worker(Actor):
     """Makes contributions for a coordinator until the run is over.
 
-    Owns: the duty, one run of the replica at a time, the supply of batches.
-    Receives: Permit, Outcome and End from the coordinator, where an End with Fenced, or Refused "fenced" for
-        a Beat, tells it to join again; AwaitEnd.
-    Sends: Join (asked), Beat (control lane), Computed, Missed, Exhausted and Leave to the coordinator; Pull
-        and Contribute (asked) to the shards.
+    Owns: its state, one run of the replica at a time, the supply of batches.
+    Receives: Permit, ContributionOutcome and RunEnded from the coordinator, where a RunEnded with Fenced, or
+        Refused "fenced" for a Heartbeat, tells it to join again; AwaitEnd.
+    Sends: Join (asked), Heartbeat (control lane), Computed, Missed, Exhausted and Leave to the coordinator;
+        Pull and Contribute (asked) to the shards.
     Promise: each permit that it takes up ends in one Computed, Missed or Exhausted, or with the worker.
         Nothing is sent after the end. A batch is told by number alone, so none is lost with a permit.
-    Fails: it ends in CoordinatorLost when it gets no seat in time, or the coordinator stops; whoever awaits
-        its end hears. What goes wrong under a permit is told by Missed, and the worker goes on.
+    Fails: it ends in CoordinatorLost when it gets no assignment in time, or the coordinator stops; whoever
+        awaits its end hears. What goes wrong under a permit is told by Missed, and the worker goes on.
 
-    A step whose kernels run on the event loop holds up its beats as everything else there. So the
+    A step whose kernels run on the event loop holds up its heartbeats as everything else there. So the
     coordinator must bear a silence as long as the longest kernel, or the device has threads.
 
     Args:
@@ -123,7 +123,7 @@ class Worker(Actor):
         process: The name of its process, under which it joins.
         fresh: Whether a contribution is of use only if computed from the version of its permit.
         work: Awaited once a contribution, after the step: stands for time that computing takes.
-        join_s: How long it tries to get a seat.
+        join_s: How long it tries to get an assignment.
         answer_s: How long a shard may take to answer.
         apart: Whether shards close updates by themselves.
 
@@ -159,7 +159,7 @@ class Worker(Actor):
         self._computed = self._accepted = self._missed = 0
         self._since = self._wait_s = 0.0
         self._watching = self._stopping = False
-        self._timer: Timer | None = None  # of the next beat or knock
+        self._timer: Timer | None = None  # of the next heartbeat, or of joining again
         self._end: Future[WorkerDone]
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class Worker(Actor):
         return WorkerDone(None, self._computed, self._accepted, self._missed)
 
     def on_start(self) -> None:
-        """Asks for a seat."""
+        """Asks for an assignment."""
         self._end = self.system.create_future()
         self._take_seat()
 
@@ -258,17 +258,17 @@ class Worker(Actor):
     async def _result(self) -> WorkerDone:
         return await asyncio.shield(self._end)
 
-    # -- the seat ------------------------------------------------------------------------------------
+    # -- the assignment ------------------------------------------------------------------------------
 
     def _take_seat(self) -> None:
-        """Begins to ask for a seat."""
+        """Begins to ask for an assignment."""
         self._since = self.system.now()
         self._wait_s = _FIRST_WAIT_S
         self._ring(None)
         self.ref.signal(_JoinAgain())
 
     async def _join(self) -> None:
-        """Asks for a seat once; asks again later when nobody is there to give one."""
+        """Asks for an assignment once; asks again later when nobody is there to give one."""
         if self._state.over or self._state.assignment is not None:
             return
         left_s = self._since + self._join_s - self.system.now()
@@ -328,7 +328,7 @@ class Worker(Actor):
         self._ring(self.after(seat.heartbeat_s, _Alive()))
 
     def _ring(self, timer: Timer | None) -> None:
-        """Replaces the timer: it beats or it knocks, never both."""
+        """Replaces the timer: of the next heartbeat or of joining again, never of both."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = timer
@@ -338,11 +338,11 @@ class Worker(Actor):
         self._watching = False
         seat = self._state.assignment
         if seat is None:
-            return  # whoever asks for a seat finds out
+            return  # whoever asks for an assignment finds out
         if isinstance(notice.reason, PeerLost):
             self._obey(worker_state.unseated(self._state))
         else:
-            self.after(seat.heartbeat_s, _Gone(notice.reason))  # its End may still be on the way
+            self.after(seat.heartbeat_s, _Gone(notice.reason))  # its RunEnded may still be on the way
 
     def _lost(self, reason: BaseException | None) -> None:
         why = "it was stopped" if reason is None else describe(reason).splitlines()[0]

@@ -1,4 +1,4 @@
-"""How many of n workers to wait for, and how long: what makes the most contributions a second.
+"""The tuning of backup workers: how many of n to wait for, and how long, for most contributions a second.
 
     rate(m, p) = sum of contributions / sum of seconds, over all measured rounds that end by the rule of m, p
     the rule: a round ends with the m-th contribution, or with k < m of them at

@@ -1,4 +1,4 @@
-"""Which batch is computed next: indices in order, epoch after epoch, of sizes that are learnt on the way.
+"""The order of batches: indices in order, epoch after epoch, of sizes that are learnt on the way.
 
 Nobody knows how many batches an epoch has until a worker finds none. Batches handed out beyond the end are
 void; what was handed out and never used is handed out again where every batch has to count exactly once.
@@ -94,4 +94,4 @@ class BatchOrder:
         return None if self.epochs is not None and self._next[0] >= self.epochs else self._next
 
     def __repr__(self) -> str:
-        return f"<Batches from {self._next}, {len(self._again)} again, sizes {self.sizes}>"
+        return f"<BatchOrder from {self._next}, {len(self._again)} again, sizes {self.sizes}>"

@@ -1,19 +1,20 @@
 """One update on all shards or on none: the coordinator's side of the commit, and what a new one finds.
 
-1. Coordinator: Stage(version, set) to every shard.
+1. Coordinator: PrepareUpdate(version, set) to every shard.
 2. Shard: prepares the update. Staged: it can commit, whatever comes. Unstaged: it cannot; nothing changed.
 3. Coordinator: once all have staged, Commit to all; after the first Unstaged, Discard to all.
 4. Shard: applies it, is at version + 1, and says Committed.
 5. Coordinator: once all have, the update is done, and the next may begin.
 
-Where there is one shard, nobody else has a say: its Stage says `commits`, and 3 falls away. It applies what
-it has prepared and says Committed, or Unstaged if it cannot. That saves a round trip of every update.
+Where there is one shard, nobody else has a say: its PrepareUpdate says `commits`, and 3 falls away. It
+applies what it has prepared and says Committed, or Unstaged if it cannot. That saves a round trip of every
+update.
 
 A shard obeys the highest term that it has heard of. A new coordinator takes a term above all others, fences
 every shard, and goes on from where they stand (`recover`). It knows nothing else, and needs nothing else.
 
 INVARIANT: Commit is sent, in whatever term, only for what every shard had staged or somebody has committed.
-INVARIANT: a Stage with `commits` is sent only where there is one shard.
+INVARIANT: a PrepareUpdate with `commits` is sent only where there is one shard.
 INVARIANT: the versions of shards differ by at most one; who is behind has staged what those ahead committed.
 
 Source: Gray, Notes on Data Base Operating Systems (1978), two-phase commit.
@@ -176,7 +177,7 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a new coordinator makes of the shards' standing.
+    """What a new coordinator makes of the status of the shards.
 
     Attributes:
         version: Where all will stand.

@@ -1,4 +1,4 @@
-"""What becomes of contributions where every shard closes updates by itself: who has used them, who still may.
+"""The outcomes of contributions where every shard closes updates by itself: who used them, who still may.
 
 One shard may use what another never sees. So nobody knows that a contribution is not used before every shard
 has used it, has said that it will not (`Dropped`), or has gone past the version that it was computed from.
@@ -94,7 +94,7 @@ class UseRecord:
         return frozenset(n for sets in self._sets for chosen in sets.values() for _, n in chosen)
 
     def __repr__(self) -> str:
-        return f"<Ledger of shards at versions {self.versions}>"
+        return f"<UseRecord of shards at versions {self.versions}>"
 
 
 def union(sets: Sequence[Chosen]) -> Chosen:

@@ -61,8 +61,8 @@ class ContributionTable:
     Attributes:
         complete: By rank, in order of arrival.
         staged: By rank, those in the update that is being made.
-        resting: Ranks that have just missed: they start again after an update, or at the next beat, so that
-            nobody spins who is refused again and again.
+        resting: Ranks that have just missed: they start again after an update, or at the next heartbeat, so
+            that nobody spins who is refused again and again.
         clock: Contributions accepted, by rank.
         dropped: Numbers of contributions that were not used since the last update, and why.
         dropped_by: Whose these were, by rank.

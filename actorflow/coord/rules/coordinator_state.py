@@ -1,4 +1,4 @@
-"""A run of several workers, from the coordinator's seat: every event, and what is to be said then.
+"""The coordinator's state of a run of several workers: every event, and what is to be said then.
 
 A rule without clock, actors or links: it is told what came and when, and returns what to send. After each
 event it goes as far as it can (`_advance`): ends what is over, makes an update if the policy names one, and
@@ -160,7 +160,7 @@ class CoordinatorState:
     # -- workers come, live and go --------------------------------------------------------------------
 
     def join(self, process: str, now: float) -> tuple[Assignment | Rejected | RunEnded, tuple[Send, ...]]:
-        """Seats a process, in place of what it was before; or says that it rests, or that the run is over."""
+        """Gives a process its rank, in place of what it was; or says that it rests, or the run is over."""
         if self.ended is not None:
             return self.ended, ()
         before = self.members.rank(process)
@@ -184,8 +184,8 @@ class CoordinatorState:
     def tick(self, now: float) -> tuple[Send, ...]:
         """Looks who is silent, what has expired, and whether nothing moves any more.
 
-        To be called every beat. If it was not, this process stood still, and what others said meanwhile may
-        still be on its way: nobody is blamed for that time.
+        To be called every heartbeat. If it was not, this process stood still, and what others said meanwhile
+        may still be on its way: nobody is blamed for that time.
         """
         if self.ended is not None:
             return ()
@@ -211,7 +211,7 @@ class CoordinatorState:
     # -- what they say ------------------------------------------------------------------------------------
 
     def hear(self, message: CoordinatorEvent, now: float) -> tuple[Send, ...]:
-        """Hears what a worker or shard says; once the run is over nothing but beats matters."""
+        """Hears what a worker or shard says; once the run is over nothing but heartbeats matters."""
         match message:
             case Heartbeat():
                 self._heartbeat(message, now)

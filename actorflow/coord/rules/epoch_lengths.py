@@ -1,4 +1,4 @@
-"""Whether all workers have the same batches: how many an epoch has by the word of those that found its end.
+"""The check that all workers have the same batches: how many an epoch has by those that found its end.
 
 Batches are handed out by number, so a worker that has fewer than the others would end an epoch for all of
 them. The end that one found holds only as long as nobody has computed a batch behind it, and nobody found

@@ -1,4 +1,4 @@
-"""Many contributions become the gradients of one update: added from the left in rank order, then divided.
+"""The mean of many contributions, which an update takes: added from the left in rank order, then divided.
 
     gradient = ((g[r1] + g[r2]) + g[r3] + ...) / count        r1 < r2 < r3 ...
 

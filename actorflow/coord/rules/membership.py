@@ -1,9 +1,9 @@
-"""Who takes part: ranks, lives and beats. A rule without a clock: it is told what time it is.
+"""The members of a run: ranks, incarnations and heartbeats. A rule without a clock: it is told the time.
 
-A rank is a seat, kept for the run; a life counts how often its process has joined. The processes that a run
-was given have the ranks of their order, whoever joins first; others get the next.
+A rank is a place, kept for the run; an incarnation counts how often its process has joined. The processes
+that a run was given have the ranks of their order, whoever joins first; others get the next.
 
-INVARIANT: of each rank at most the newest life is alive.
+INVARIANT: of each rank at most the newest incarnation is alive.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Member:
     """One rank as the coordinator knows it.
 
     Attributes:
-        process: Who sits there.
+        process: Who has it.
         incarnation: How often it has joined.
         last_heard_s: When it was heard last, while it is alive.
         number: The permit it says it works on; 0 when it is idle.
@@ -45,7 +45,7 @@ class Member:
 
 
 class Pulse(Enum):
-    """What a beat is worth: alive; from somebody given up, who must be told; from a life that is over."""
+    """What a heartbeat is worth: alive; from one given up, who must be told; or from an old one."""
 
     ALIVE = "alive"
     FENCED = "fenced"
@@ -57,8 +57,8 @@ class Membership:
 
     Args:
         processes: Those that are expected.
-        heartbeat_s: How often the living beat.
-        missed: Beats in a row that may be missed.
+        heartbeat_s: How often the living send heartbeats.
+        missed: Heartbeats in a row that may be missed.
     """
 
     def __init__(self, processes: Sequence[str], *, heartbeat_s: float, missed: int) -> None:
@@ -80,11 +80,11 @@ class Membership:
         return tuple(r for r, member in enumerate(self.members) if member.state is MemberState.AWAITED)
 
     def rank(self, process: str) -> int | None:
-        """Returns the seat of `process`; None when it has none."""
+        """Returns the rank of `process`; None when it has none."""
         return self._ranks.get(process)
 
     def is_alive(self, rank: int, incarnation: int) -> bool:
-        """Whether that life of that rank is alive."""
+        """Whether that incarnation of that rank is alive."""
         known = 0 <= rank < len(self.members)
         return (
             known
@@ -93,7 +93,7 @@ class Membership:
         )
 
     def join(self, process: str, now: float) -> tuple[int, int]:
-        """Returns rank and life of `process` from now on; what it was before is over."""
+        """Returns rank and incarnation of `process` from now on; what it was before is over."""
         rank = self._ranks.setdefault(process, len(self.members))
         if rank == len(self.members):
             self.members.append(Member(process))
@@ -106,7 +106,7 @@ class Membership:
         return rank, member.incarnation
 
     def heartbeat(self, rank: int, incarnation: int, number: int, now: float, waits: str = "") -> Pulse:
-        """Hears that a life of a rank is alive, by its own word."""
+        """Hears that an incarnation of a rank is alive, by its own word."""
         if not 0 <= rank < len(self.members) or incarnation < self.members[rank].incarnation:
             return Pulse.OLD
         member = self.members[rank]
@@ -118,11 +118,11 @@ class Membership:
         return Pulse.ALIVE
 
     def leave(self, rank: int, incarnation: int) -> bool:
-        """Hears that a life of a rank goes in good order; returns whether it was alive."""
+        """Hears that an incarnation of a rank goes in good order; returns whether it was alive."""
         return self._end(rank, incarnation, MemberState.LEFT)
 
     def die(self, rank: int, incarnation: int, why: str = "") -> bool:
-        """Gives a life of a rank up; returns whether it was alive."""
+        """Gives an incarnation of a rank up; returns whether it was alive."""
         ended = self._end(rank, incarnation, MemberState.DEAD)
         if ended:
             self.members[rank].why = why
@@ -136,7 +136,7 @@ class Membership:
         return True
 
     def silent(self, now: float) -> tuple[int, ...]:
-        """Returns the living that have missed too many beats."""
+        """Returns the living that have missed too many heartbeats."""
         return tuple(r for r in self.alive if now - self.members[r].last_heard_s > self.limit_s)
 
     def excuse(self, now: float) -> None:

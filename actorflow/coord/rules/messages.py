@@ -1,4 +1,4 @@
-"""What coordinator, shards and workers say to each other: records only, no behaviour.
+"""The messages between coordinator, shards and workers: records only, no behaviour.
 
 A contribution is the gradients of one worker for one update. Its number is that of the permit under
 which it was made, which no other has in a run; ranks only give the order in which gradients are added.
@@ -29,7 +29,7 @@ class Batch:
 @travels("coord.join")
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Worker → coordinator, asked: takes part from now on; answered with Seat, or End if the run is over.
+    """Worker → coordinator, asked: takes part from now on; answered with Assignment, Rejected or RunEnded.
 
     A process that joins again takes its old rank, and what it was before is fenced.
     """
@@ -40,7 +40,7 @@ class Join:
 @travels("coord.seat")
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Coordinator → worker: your rank and life in the coordinator's books, and how often to beat."""
+    """Coordinator → worker: your rank and incarnation, and how often to send a Heartbeat."""
 
     term: int
     rank: int
@@ -51,7 +51,7 @@ class Assignment:
 @travels("coord.no_seat")
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Coordinator → worker: it did not reach a shard, and gets no seat now; ask again in `wait_s`."""
+    """Coordinator → worker: it did not reach a shard, and gets no assignment now; ask again in `wait_s`."""
 
     wait_s: float
 
@@ -62,7 +62,7 @@ class Heartbeat:
     """Worker → coordinator, control lane: alive, and at work on `number` (0: idle).
 
     Attributes:
-        waits: For which batch of what it has waited for longer than a beat; empty when it has not.
+        waits: For which batch of what it has waited for longer than a heartbeat; empty when it has not.
     """
 
     rank: int
@@ -174,8 +174,8 @@ class Leave:
 class RunEnded:
     """Coordinator → worker or shard: the run is over; `error` says why if not in good order.
 
-    With Fenced it is over for this life of a worker alone, which was given up: it may join again. Whoever
-    trains may tell the coordinator, to end the run.
+    With Fenced it is over for this incarnation of a worker alone, which was given up: it may join again.
+    Whoever trains may tell the coordinator, to end the run.
 
     Attributes:
         dropped: For whoever trains: numbers of contributions that are not used since the last update, with
@@ -231,7 +231,7 @@ class Never:
 @travels("coord.contribute")
 @dataclass(frozen=True, slots=True)
 class Contribute:
-    """Worker → shard, asked: gradients by variable; answered with Kept or Refused.
+    """Worker → shard, asked: gradients by variable; answered with Stored or Refused.
 
     A gradient is an array, or (indices, rows): int64, distinct and ascending, and a row for each.
 
@@ -386,7 +386,7 @@ class Enough:
 @travels("coord.fence")
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """New coordinator → shard, asked: obey `term` and no older one; answered with Standing."""
+    """New coordinator → shard, asked: obey `term` and no older one; answered with ShardStatus."""
 
     term: int
 

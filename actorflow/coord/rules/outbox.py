@@ -1,4 +1,4 @@
-"""What a coordinator has to say, in the order in which it says it."""
+"""The outbox of a coordinator: what it has to say, in the order in which it says it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Outbox:
         self._sends.append(ToShard(shard, message))
 
     def worker(self, rank: int, message: Permit | ContributionOutcome | RunEnded) -> None:
-        """Says something to the worker that sits, or sat, at `rank`, behind the receipts that wait for it."""
+        """Says something to the worker that has, or had, `rank`, behind the receipts that wait for it."""
         process = self._members.members[rank].process
         self._sends += [ToWorker(process, m) for m in (*self._receipts.pop(rank, ()), message)]
 
@@ -99,7 +99,7 @@ class Outbox:
         self._sends += [ToShard(shard, message) for shard in range(self._shards)]
 
     def end(self, message: RunEnded, observed: RunEnded, resting: Sequence[int] = ()) -> None:
-        """Tells everybody, those included who rest without a seat, that it is over.
+        """Tells everybody, those included who rest without an assignment, that it is over.
 
         Who trains comes last, and is told `observed`.
         """

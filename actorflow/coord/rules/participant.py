@@ -1,6 +1,6 @@
 """One shard's part in the two-phase commit of updates: what it has promised, and what it has done.
 
-    IDLE --Stage--> PREPARING --ready--> READY --Commit--> COMMITTING --committed--> IDLE, version + 1
+    IDLE --PrepareUpdate--> PREPARING --ready--> READY --Commit--> COMMITTING --committed--> IDLE, version + 1
                         |                  |
                         +--failed--> FAILED|     Discard from any of these three: back to IDLE
                                            +-- a promise: only Commit or Discard ends it
@@ -9,8 +9,8 @@
 * For one version there is one set. Another one is refused while the first is prepared, promised or applied;
   once it has been discarded, or has failed, the version is free again.
 * Of two terms the greater is obeyed, and is the term from then on. What an older one says changes nothing.
-* Everything may be said twice. A Stage gets the answer that it had, a Commit of what is applied gets its
-  Committed again, a Discard of nothing does nothing.
+* Everything may be said twice. A PrepareUpdate gets the answer that it had, a Commit of what is applied gets
+  its Committed again, a Discard of nothing does nothing.
 * Fence says where the shard stands. What is only being prepared is let go: nobody was promised anything.
 
 Source: Gray, "Notes on data base operating systems", 1978; terms as in Ongaro, Ousterhout, "In search of an
@@ -87,7 +87,7 @@ class Participant:
     # -- what a coordinator says -------------------------------------------------------------------
 
     def hear_stage(self, stage: PrepareUpdate) -> Do:
-        """Hears Stage. At PREPARE its set is the one of this version, until it is discarded or fails.
+        """Hears PrepareUpdate. At PREPARE its set is the one of this version, until it is discarded or fails.
 
         Raises:
             Fenced: for an older term.
@@ -225,7 +225,7 @@ class Participant:
         self.phase, self.stage, self.error = ShardPhase.IDLE, None, None
 
     def _repeat(self, stage: PrepareUpdate) -> Do:
-        """The answer to a Stage that was heard before."""
+        """The answer to a PrepareUpdate that was heard before."""
         if stage.version != self.version:
             return Do.SAY_COMMITTED if stage.commits else Do.SAY_STAGED
         if self.phase is ShardPhase.READY:
@@ -249,7 +249,7 @@ def chain_digest(sets: str, version: int, chosen: Iterable[tuple[int, int]]) -> 
 
 
 def _same(a: PrepareUpdate, b: PrepareUpdate) -> bool:
-    """Tells whether two Stages are of one version and set; who says so, and in which order, is no matter."""
+    """Tells whether two PrepareUpdates are of one version and set; sender and order are no matter."""
     return replace(a, term=0, chosen=tuple(sorted(a.chosen))) == replace(
         b, term=0, chosen=tuple(sorted(b.chosen))
     )

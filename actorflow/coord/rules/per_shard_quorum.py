@@ -1,4 +1,4 @@
-"""When a shard that closes updates by itself has enough for one.
+"""The quorum of one shard, where each closes updates by itself: when it has enough for one.
 
 Pure: `coord.actors.shard` obeys it.
 """
@@ -37,4 +37,4 @@ class PerShardQuorum:
         return contributions.first(enough.count)
 
     def __repr__(self) -> str:
-        return f"<Closing at {self.enough}>"
+        return f"<PerShardQuorum at {self.enough}>"

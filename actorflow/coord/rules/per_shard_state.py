@@ -7,7 +7,8 @@ sets of one version may differ from shard to shard, so the parameters belong to 
 * `fresh` policies: nobody starts on v + 1 before all shards are there, so versions differ by at most one. Who
   pulls from a shard that is ahead contributes to the others alone.
 * An update is recorded once those whose contributions it has have told their scalars, or are lost.
-* Outcomes follow from `fates`: accepted is what any shard used. The batch of what none used may come again.
+* Outcomes follow from `contribution_outcomes`: accepted is what any shard used. The batch of what none used
+  may come again.
 * Fewer alive, or no more batches: shards are told a smaller number. With `steps` they stop at that version.
 * At the end a shard may be ahead, by what lost workers gave to it alone. That is recorded too, and the next
   run begins at the version of the slowest.
@@ -38,7 +39,7 @@ from actorflow.errors import ActorflowError, InternalError
 
 
 class PerShardState(CoordinatorState):
-    """The rules of such a run; see Rounds.
+    """The rules of such a run; see CoordinatorState.
 
     Raises:
         ConfigError: the policy names no number of contributions for shards to close at.

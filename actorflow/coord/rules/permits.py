@@ -1,8 +1,8 @@
-"""Permits: leases on one computation each, bound to a rank and its life, with the batch it is about.
+"""Permits: leases on one computation each, bound to a rank and its incarnation, with the batch it is about.
 
 A permit is out from `grant` until it is closed: its contribution is complete, it was missed, its worker found
-no batch, is dead or has left, its version is late, or it expired since for `lease_s` nobody beat who works on
-it. Numbers are unique in a run, over all terms of coordinators.
+no batch, is dead or has left, its version is late, or it expired since for `lease_s` no heartbeat told of
+work on it. Numbers are unique in a run, over all terms of coordinators.
 
 One worker's word for the end of an epoch is not enough: who has been given a batch of it looks there as well,
 under a permit for the first batch that should not be. A worker that has it has more than the one that ended.

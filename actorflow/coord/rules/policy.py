@@ -295,7 +295,7 @@ class Backup(_Shortage, Policy):
     """The first m of n contributions make an update, all from the same version; the others are late.
 
     With m="auto" the m is chosen that makes the most contributions a second in what was measured
-    (`choosing.choose`), and a round whose m-th does not come ends with fewer once that is worth more.
+    (`backup_tuning.choose`), and a round whose m-th does not come ends with fewer once that is worth more.
     It is measured in rounds that wait for all n: `measure` of them at first, each at most ten times as long
     as it took half of the workers; then again, no longer than is worth it, after every `keep` updates, when a
     worker has come or gone, and when rounds are 1.5 times as slow or as fast as they were chosen for.

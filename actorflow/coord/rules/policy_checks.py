@@ -1,4 +1,4 @@
-"""What a policy says, checked: it may be a user's, and be wrong. Whatever it does, PolicyError names it."""
+"""Checks of what a policy says: it may be a user's, and be wrong. Whatever it does, PolicyError names it."""
 
 from __future__ import annotations
 

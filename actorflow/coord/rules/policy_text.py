@@ -27,7 +27,7 @@ class PolicyText:
     Attributes:
         text: All of it.
         name: What stands before the first `:`.
-        args: What stands behind it, parted by `/`; one that is empty when there is nothing.
+        args: What stands behind it, split by `/`; one that is empty when there is nothing.
         options: What follows, by name: `short` and `rate` as text, `wait_s` as a number, others as
             whole numbers.
     """

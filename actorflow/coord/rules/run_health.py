@@ -1,4 +1,4 @@
-"""Whether a run can go on, for whom it waits, and the errors that end it."""
+"""The health of a run: whether it can go on, for whom it waits, and the errors that end it."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class Reachability:
             self._since += away_s
 
     def __repr__(self) -> str:
-        return f"<Reach: {sorted(self._unreached)} are cut off from a shard>"
+        return f"<Reachability: {sorted(self._unreached)} are cut off from a shard>"
 
 
 _UNSAID = ", and does not say that it works on it"

@@ -1,4 +1,4 @@
-"""What a run of several workers may be told, beside its policy."""
+"""The settings of a run of several workers, beside its policy."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class RunSettings:
         not_finite: How many contributions these runs dropped, since they were not finite.
         exactly_once: Whether a batch whose contribution was not used is computed again.
         agreement: Whether all shards make an update of the same contributions.
-        heartbeat_s: How often workers beat.
-        missed: Beats in a row that a worker may miss before it is given up.
-        lease_s: How long a permit is out on which nobody works, as the beats of its worker tell.
+        heartbeat_s: How often workers send heartbeats.
+        missed: Heartbeats in a row that a worker may miss before it is given up.
+        lease_s: How long a permit is out on which nobody works, as the heartbeats of its worker tell.
         gather_s: How long the run waits for all its workers before it begins.
         fence_s: How long shards may take to answer at the beginning; how long the run bears that no worker is
             left that reaches them all; and how long, at most, one that does not rests before it tries again.

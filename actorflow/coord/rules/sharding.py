@@ -1,4 +1,4 @@
-"""Which variables lie on which shard: spread by bytes, the same wherever and whenever it is worked out.
+"""The sharding of variables: spread by bytes, the same wherever and whenever it is worked out.
 
 The largest goes first, to the shard that has the fewest bytes so far; that is at most 4/3 - 1/(3n) of the
 best there is for the fullest of n shards. Variables that are to be together go as one, those with a place

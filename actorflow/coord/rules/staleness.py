@@ -1,4 +1,4 @@
-"""How stale the gradients were that updates were made of: versions that came between.
+"""The staleness of the gradients that updates were made of: how many versions came between.
 
 A gradient computed from version `base` and applied to version `v` has staleness `v - base`; 0 is what a
 local run has. The record keeps how often each came, in a bounded number of counts: one for each staleness

@@ -1,12 +1,12 @@
 """The rule of a worker: which permit it works under, what it owes for it, and when it is free to go.
 
-A worker holds a seat, or is about to take one, and works under one permit at most. Every permit that
-it takes up, or holds until it has its seat, is concluded exactly once: by Computed, Missed or Exhausted,
-or by the end of the worker.
+A worker holds an assignment, or is about to take one, and works under one permit at most. Every permit that
+it takes up, or holds until it has its assignment, is concluded exactly once: by Computed, Missed or
+Exhausted, or by the end of the worker.
 
 A newer permit, or the word that its contribution was dropped, ends the work at once: whoever hands out
 another permit has no use for the older one, and a straggler must not finish what was decided long ago.
-A worker that is fenced concludes what it has, and takes its seat anew.
+A worker that is fenced concludes what it has, and takes its assignment anew.
 
 Pure: the state is frozen, each event returns the next one and what is to be done, in that order.
 """
@@ -35,12 +35,12 @@ Conclusion = Computed | Missed | Exhausted
 class WorkerState:
     """Where a worker stands.
 
-    INVARIANT: it works only in a seat, and only until it is over.
+    INVARIANT: it works only under an assignment, and only until it is over.
 
     Attributes:
-        assignment: Its seat; None while it takes one.
+        assignment: What it joined with; None while it takes one.
         work: The permit under which it works.
-        held: The newest permit that came before the seat did.
+        held: The newest permit that came before the assignment did.
         newest: Term and number of the newest permit taken up: none before it is.
         term: The newest term that it has heard of.
         over: Whether it has ended.
@@ -92,7 +92,7 @@ Decided = tuple[WorkerState, tuple[Effect, ...]]
 
 
 def seated(duty: WorkerState, seat: Assignment) -> Decided:
-    """It has a seat, and works under the permit that came before."""
+    """It has an assignment, and works under the permit that came before."""
     if duty.over:
         return duty, ()
     held = duty.held
@@ -140,7 +140,7 @@ def unseated(duty: WorkerState) -> Decided:
 
 
 def ended(duty: WorkerState, end: RunEnded) -> Decided:
-    """The run is over, unless a coordinator of old says so; or over for this life, and another may begin."""
+    """The run is over, unless a coordinator of old says so; or over for this incarnation, not the next."""
     if end.term < duty.term:
         return duty, ()
     return unseated(duty) if isinstance(end.error, Fenced) else failed(duty, end.error)

@@ -82,7 +82,7 @@ def main(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as sock:
         sock.set_inheritable(False)
         threading.Thread(target=_watch, args=(descriptor,), daemon=True).start()
-        stream = _Stream(sock)
+        stream = _FrameStream(sock)
         if (first := stream.receive()) is None:
             return
         hello = ChildHello(**decode(first))
@@ -101,7 +101,7 @@ def main(descriptor: int) -> None:
             del request, parts  # before the next one needs memory
 
 
-class _Stream:
+class _FrameStream:
     """The blocking end of a stream of frames."""
 
     def __init__(self, sock: socket.socket) -> None:

@@ -70,8 +70,8 @@ class ProcessMapper:
         self._seed = seed
         self._as_bits = as_bits
         self._start_s = start_s
-        self._children: list[_Child] = []
-        self._waiting: deque[_Chunk] = deque()
+        self._children: list[_ChildState] = []
+        self._waiting: deque[_SentChunk] = deque()
         self._started = self._closed = False
         self._ready: Future[None]
         self._empty: Future[None]
@@ -94,7 +94,7 @@ class ProcessMapper:
         hello = encode(_hello(self._name, self._seed, as_bits=self._as_bits).data())
         try:
             for _ in range(self._processes):
-                child = _Child()
+                child = _ChildState()
                 child.process = ChildProcess(loop, partial(self._hear, child), partial(self._ended, child))
                 self._children.append(child)
                 child.process.send(hello)
@@ -115,7 +115,7 @@ class ProcessMapper:
         The arrays of a result are writeable views of one piece of memory, so who keeps one of them
         keeps that.
         """
-        chunk = _Chunk(values, ordinals, epoch, asyncio.get_running_loop().create_future())
+        chunk = _SentChunk(values, ordinals, epoch, asyncio.get_running_loop().create_future())
         if self._closed or not self._started:
             chunk.end(StateError("the pool of processes is not open"))
         elif not values:
@@ -176,7 +176,7 @@ class ProcessMapper:
             child.chunks.append(chunk)
             child.process.send(parts)
 
-    def _hear(self, child: _Child, message: Any) -> None:
+    def _hear(self, child: _ChildState, message: Any) -> None:
         """Takes a message of a child: whether it found the function, or the answer for its oldest chunk."""
         if not child.ready:
             self._hear_hello(child, message)
@@ -192,7 +192,7 @@ class ProcessMapper:
             error = self._error(child, report)
             chunk.end(ElementFailed(chunk.ordinals[len(results)], error, results))
 
-    def _hear_hello(self, child: _Child, message: Any) -> None:
+    def _hear_hello(self, child: _ChildState, message: Any) -> None:
         if self._ready.done():
             return
         if message:
@@ -206,13 +206,13 @@ class ProcessMapper:
         if len(self._children) == self._processes and all(child.ready for child in self._children):
             self._ready.set_result(None)
 
-    def _error(self, child: _Child, report: dict[str, Any]) -> InputError:
+    def _error(self, child: _ChildState, report: dict[str, Any]) -> InputError:
         what = report["what"].replace(MAIN, "__main__")
         error = InputError(what, where=_where(report["place"]), hint=report["hint"])
         _note(error, child, report["traceback"])
         return error
 
-    def _ended(self, child: _Child) -> None:
+    def _ended(self, child: _ChildState) -> None:
         """A child has ended: what it had fails, and so does all that waits when it was the last."""
         self._children.remove(child)
         ending = child.process.ending
@@ -237,7 +237,7 @@ class ProcessMapper:
             self._empty.set_result(None)
 
 
-class _Child:
+class _ChildState:
     """A process and what it has."""
 
     __slots__ = ("chunks", "process", "ready")
@@ -245,11 +245,11 @@ class _Child:
     process: ChildProcess
 
     def __init__(self) -> None:
-        self.chunks: deque[_Chunk] = deque()  # in the order in which it answers
+        self.chunks: deque[_SentChunk] = deque()  # in the order in which it answers
         self.ready = False
 
 
-class _Chunk:
+class _SentChunk:
     """Elements under way, and who waits for their results."""
 
     __slots__ = ("epoch", "future", "ordinals", "values")
@@ -284,7 +284,7 @@ class _Chunk:
         self.fail(InputError("the elements of one chunk are too large for one message"))
 
 
-def _load(child: _Child) -> int:
+def _load(child: _ChildState) -> int:
     return len(child.chunks)
 
 
@@ -301,7 +301,7 @@ def _where(place: tuple[str, int] | None) -> Where | None:
     return None if place is None else Where(defined_at=line_at(*place))
 
 
-def _note(error: Exception, child: _Child, traceback: str | None) -> None:
+def _note(error: Exception, child: _ChildState, traceback: str | None) -> None:
     if traceback is not None:
         told = traceback.replace(MAIN, "__main__")
         error.add_note(f"in process {child.process.pid}:\n{told}".rstrip())

@@ -1,4 +1,4 @@
-"""How the nodes of an atomic block ask: each says for which block of which step it does."""
+"""The questions of nodes of an atomic block: each says for which block of which step it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node asks of an actor that holds state, and how the answer finds back to the node."""
+"""The calls of nodes to actors that hold state, and how the answer finds back to the node."""
 
 from __future__ import annotations
 

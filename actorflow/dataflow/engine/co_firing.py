@@ -1,4 +1,4 @@
-"""Which nodes fire together: one whose every token comes from nodes that fire at one moment fires at it too.
+"""The rule of co-firing: a node whose every token comes from nodes that fire at one moment fires with them.
 
 A *head* enters the ring. Its *followers* are complete as soon as it has fired and those of them that come
 before, whatever the schedule is; so they may fire with it, one after the other, and need neither slots nor

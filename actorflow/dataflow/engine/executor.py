@@ -1,4 +1,4 @@
-"""What one process runs of a graph: its devices, the actors of its state, its programs and their steps.
+"""The executor of a graph in one process: its devices, the actors of its state, its programs and steps.
 
 A session has one; a process that runs its part of a graph for others has one as well. Who may start
 steps, and when, is for those above.

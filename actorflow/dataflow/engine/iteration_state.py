@@ -104,7 +104,7 @@ class IterationState:
         self.controls_dead.add(i)
 
     def __repr__(self) -> str:
-        return f"<Live {self.tag}{'' if self.error is None else ', ended'}>"
+        return f"<IterationState {self.tag}{'' if self.error is None else ', ended'}>"
 
 
 class Frame:

@@ -1,4 +1,4 @@
-"""How a kernel runs whose duration is not known when it is installed: inline, or on a thread."""
+"""Calls of kernels whose duration is not known when they are installed: inline, or on a thread."""
 
 from __future__ import annotations
 

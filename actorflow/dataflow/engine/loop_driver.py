@@ -1,4 +1,4 @@
-"""How a node runs a routine: on the loop while that is short, else on a thread, and never past its step.
+"""The driver of a node that runs a routine: on the loop while short, else on a thread, never past its step.
 
 A routine stops after every turn of a loop. On the event loop it goes on for `inline_limit_s` and then on a
 thread; without threads it lets others have the loop now and then. Once the step has ended it is dropped at

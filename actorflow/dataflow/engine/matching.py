@@ -1,4 +1,4 @@
-"""May this node fire? The matching rule of tagged-token dataflow, as pure functions.
+"""The matching rule of tagged-token dataflow, whether a node may fire, as pure functions.
 
 A node meets its tokens at its mailbox, per tag. One `Pending` is what has arrived of one node for
 one tag; `offer` takes a token and says whether the node fires now, and with what.
@@ -12,7 +12,7 @@ The rule (TensorFlow's executor, `reference executor.cc`, white paper section 4.
   that come after it fired are swallowed when dead; a second live one is a broken graph.
 
 Departure: in a loop the Merge of a variable expects its Enter inputs in iteration 0 and its
-NextIteration inputs in every later one (two rules for one node, see `live.Layout`; a Merge of
+NextIteration inputs in every later one (two rules for one node, see `FrameTemplate`; a Merge of
 branches has one), so that a loop entered by dead tokens ends like any other region, without
 counting outstanding operations.
 

@@ -42,9 +42,9 @@ from actorflow.values.arrays import Array
 
 
 class InitialConstant(Waiter):
-    """The first value of a variable: whether it has been given, and who is giving it.
+    """The initial value of a variable: whether it has been given, and who is giving it.
 
-    While somebody is, it is a node of the wait-for graph: of others' first values, and of its step.
+    While somebody is, it is a node of the wait-for graph: of others' initial values, and of its step.
 
     Attributes:
         shared: Whether another session may be giving it.
@@ -162,7 +162,7 @@ class Resources:
         return ref
 
     def first(self, name: str) -> InitialConstant:
-        """Returns what is known of the first value of a variable; shared with the variable."""
+        """Returns what is known of the initial value of a variable; shared with the variable."""
         self._system.check_here()
         definition = self._graph.resources[name]
         if definition.shared_name is None:

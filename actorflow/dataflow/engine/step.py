@@ -1,4 +1,4 @@
-"""The step actor: one run of a program, from Start to its fetched values.
+"""The step actor: one run of a program, from its start to its fetched values.
 
 Owns: the values that have arrived, the deadline, and the calls that wait elsewhere for this step.
 Receives: one token for each fetch.

@@ -1,4 +1,4 @@
-"""How a value leaves a step for another process: at once, and nobody changes it any more."""
+"""The sender of tokens to other processes: a value leaves at once, and nobody changes it any more."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class TokenSender(Protocol):
     """What brings tokens to other processes."""
 
     def send(self, step: Step, key: int, value: Any, destination: str, turns: tuple[int, ...]) -> None:
-        """Sends the token of a step that has the number `key` in the cut; never waits.
+        """Sends the token of a step that has the number `key` in the partitioning; never waits.
 
         Args:
             step: Whose.
-            key: Which transfer of the cut it is.
+            key: Which transfer of the partitioning it is.
             value: An array that nobody changes any more, or DEAD.
             destination: The process.
             turns: In which turn of each loop around it, the outermost first.

@@ -1,4 +1,4 @@
-"""Is a commit group complete? All members have staged, or one refused. Pure.
+"""The rule of a commit group: whether all members have staged, or one refused. Pure.
 
 A training update changes many variables and the optimizer's own state as one. Each member stages
 its part first: it checks and keeps all that the commit will need. Only when every member has
@@ -25,7 +25,7 @@ class GroupDecision(Enum):
 class CommitGroup:
     """Members that have not answered yet, and the first refusal.
 
-    INVARIANT: the verdict is WAIT while anyone is awaited, even after a refusal, so that a discard
+    INVARIANT: the decision is WAIT while anyone is awaited, even after a refusal, so that a discard
     can never overtake a stage.
     """
 

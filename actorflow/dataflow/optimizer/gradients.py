@@ -14,7 +14,7 @@ from actorflow.values.sparse import dense
 from actorflow.values.spec import show
 
 Gradients = Mapping[str, Any]
-"""By variable: an array, or Rows of one."""
+"""By variable: an array, or SparseRows of one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class ApplyGradients:
 
 @dataclass(frozen=True, slots=True)
 class MakeState:
-    """Steward → shard → optimizer, asked: make the state before the first update; answered when that is done.
+    """Process agent → shard → optimizer, asked: make the state before the first update; answered when done.
 
     Attributes:
         limit_s: How long that may take.

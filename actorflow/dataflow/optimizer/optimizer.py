@@ -93,7 +93,8 @@ class OptimizerActor(Actor):
     """Owns the state of one `minimize` and applies its updates one after the other.
 
     Receives: ApplyGradients, as the body of a node's call; MakeState (asked).
-    Sends: IsInitialised, Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
+    Sends: IsInitialised, Borrow, StageUpdate and FillSlots (asked), CommitUpdate or DiscardUpdate (control
+        lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
         come before the commit; then all variables and the state change, or none does. Where gradients
         are looked at, one that is not finite is an error before that, or the update is dropped; so is new
@@ -128,7 +129,7 @@ class OptimizerActor(Actor):
 
     @property
     def sparse(self) -> bool:
-        """Whether `on_gradients` takes Rows among the gradients; else it is handed dense ones.
+        """Whether `on_gradients` takes SparseRows among the gradients; else it is handed dense ones.
 
         The default does if the Transform does. A subclass with an `on_gradients` of its own that
         does, says so: `sparse = True`.
@@ -161,7 +162,7 @@ class OptimizerActor(Actor):
 
         Args:
             grads: d loss / d variable by name, shapes and dtypes of the variables. With `sparse`, one
-                may be Rows; then its delta is Rows with the same indices, or an array.
+                may be SparseRows; then its delta is SparseRows with the same indices, or an array.
             ctx: Params, state and count; see UpdateContext.
         """
         update: tuple[Gradients, Tree] = await ctx.compute(

@@ -4,7 +4,7 @@ The state is a tree of dicts, tuples and lists with arrays at its leaves. Whoeve
 tree of their own with the same arrays, so that everything outside that keeps one of them holds a
 reference to it. An update gives the state afterwards; a leaf of it that is `SparseRows` stands for the
 array that was there with these rows replaced. Preparing checks all of that and reserves room;
-committing puts the rows into the array that is there if the slots alone hold it, else into a copy.
+committing puts the rows into the array that is there if the state alone holds it, else into a copy.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class OptimizerState:
     """The state between updates.
 
     INVARIANT: the leaves are those of the last commit, or of the tree it was made from, and no leaf
-    is Rows. What `tree` has given never changes.
+    is SparseRows. What `tree` has given never changes.
     """
 
     __slots__ = ("_leaves", "_skeleton")

@@ -1,4 +1,4 @@
-"""What an update proposes: deltas that fit their variables, the values and the state they lead to. Pure."""
+"""The proposal of an update: deltas that fit their variables, the values and state they lead to. Pure."""
 
 from __future__ import annotations
 

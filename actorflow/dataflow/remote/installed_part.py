@@ -35,7 +35,7 @@ class InstalledPart:
         fetches: How many fetches lie here.
         takes: Nodes that take what is used where this part does not see it, and the numbers of that.
         peers: Processes from which something comes, or to which something goes.
-        initialises: The variable that gets its first value here; empty for none.
+        initialises: The variable that gets its initial value here; empty for none.
     """
 
     session: str
@@ -107,7 +107,7 @@ def install_part(prepare: PreparePart, process: str, graph: Graph, executor: Exe
 
 
 def describe_placement(moves: Moves) -> dict[str, tuple[Any, ...]]:
-    """Returns what a placer has chosen as the fields of Prepare that say so."""
+    """Returns what a placer has chosen as the fields of PreparePart that say so."""
     return {
         "moved": tuple(moves.devices.items()),
         "after": tuple(moves.after.items()),

@@ -1,14 +1,14 @@
-"""Where tokens of other processes meet the steps that wait for them, in one process: the rule.
+"""The rule of the rendezvous: how tokens of other processes meet the steps that wait for them here.
 
-A step has a number, which grows in its session, and its Start comes in the order of numbers. A token may
-be faster than Start, since it comes from another process: it waits here. It may be slower than the end of
+A step has a number, which grows in its session, and its StartPart comes in the order of numbers. A token may
+be faster than StartPart, since it comes from another process: it waits here. It may be slower than the end of
 its step: then it dies. So a session is told whole by the newest number that has been started and the few
 steps that live: a number below that does not live is over for ever, and what has ended needs no memory.
-An abort may be faster than Start as well; it is remembered until Start comes.
+An abort may be faster than StartPart as well; it is remembered until StartPart comes.
 
-A process that starts again is another life of it, with a larger number, its incarnation. What an older
-life has sent is refused, whenever it comes. And a process that starts again itself hears from which number
-on the steps of a session concern it.
+A process that starts again has another incarnation, a larger number. What an older one has sent is refused,
+whenever it comes. And a process that starts again itself hears from which number on the steps of a session
+concern it.
 
 Waiting tokens are bounded: a token too many fails its step, not the others.
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 
 class Early(NamedTuple):
-    """A token that came before the Start of its step."""
+    """A token that came before the StartPart of its step."""
 
     key: int
     value: Any
@@ -35,8 +35,8 @@ class Ruling(Enum):
     """What becomes of a token."""
 
     NOW = "now"  # its step lives here: offer it
-    WAITS = "waits"  # kept until Start
-    DROPPED = "dropped"  # its step or its session is over, or an older life of its sender sent it
+    WAITS = "waits"  # kept until StartPart
+    DROPPED = "dropped"  # its step or its session is over, or an older incarnation of its sender sent it
     TOO_MANY = "too many"  # dropped, and its step has to fail
 
 
@@ -57,7 +57,7 @@ class Rendezvous:
     """The tokens and steps of one process.
 
     Args:
-        max_early: How many tokens may wait for the Start of their steps.
+        max_early: How many tokens may wait for the StartPart of their steps.
 
     Attributes:
         early: How many wait.
@@ -92,7 +92,7 @@ class Rendezvous:
             self.early -= sum(map(len, gone.early.values()))
 
     def meet(self, process: str, incarnation: int) -> None:
-        """Hears of a life of another process; what an older one has sent counts no more."""
+        """Hears of an incarnation of another process; what an older one has sent counts no more."""
         known = self._incarnations.get(process, incarnation)
         self._incarnations[process] = max(known, incarnation)
         if known >= incarnation:
@@ -124,7 +124,7 @@ class Rendezvous:
         return came
 
     def _pass_over(self, state: _Session) -> None:
-        """Forgets what is said of steps that Start has passed over: they will not come here."""
+        """Forgets what is said of steps that StartPart has passed over: they will not come here."""
         state.aborted = {n for n in state.aborted if n > state.newest}
         for number in [n for n in state.early if n <= state.newest]:
             self.early -= len(state.early.pop(number))
@@ -157,7 +157,7 @@ class Rendezvous:
         incarnation: int,
         turns: tuple[int, ...] = (),
     ) -> Ruling:
-        """Rules on a token that came from life `incarnation` of process `source`."""
+        """Rules on a token that came from an `incarnation` of process `source`."""
         state = self._sessions.get(session)
         if state is None or self._incarnations.get(source) != incarnation:
             return Ruling.DROPPED

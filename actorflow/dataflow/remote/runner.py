@@ -2,12 +2,13 @@
 
 Owns: the process's executor with the actors of its state, the parts that were prepared, and its parts of
     live steps.
-**Receives** Prepare (asked), Start, Token, Abort, Settle, Close, see `step_messages`; Lost, Unsent.
-**Sends** Done, Failed, Aborted and Settled to the session, Token to other runners.
-**Promise**: each Start that is taken ends in one Done or one Failed, or in the Aborted that answers an
-    Abort; nothing of a step happens here after its Aborted was sent, but that what it took comes back,
-    before its Settled is sent. A token leaves at once and is delivered at most once; of one that may not
-    have been the session hears Failed, whatever it heard before.
+**Receives** PreparePart (asked), StartPart, Token, AbortPart, SettlePart, CloseSession, see `step_messages`;
+Lost, Unsent.
+**Sends** PartDone, PartFailed, PartAborted and PartSettled to the session, Token to other runners.
+**Promise**: each StartPart that is taken ends in one PartDone or one PartFailed, or in the PartAborted that
+    answers an AbortPart; nothing of a step happens here after its PartAborted was sent, but that what it took
+    comes back, before its PartSettled is sent. A token leaves at once and is delivered at most once; of one
+    that may not have been the session hears PartFailed, whatever it heard before.
 **Fails**: a step that fails fails alone.
 """
 
@@ -72,7 +73,7 @@ class Lost:
 class Unsent:
     """Whoever hears of it → runner, control lane: a token from here reached nobody, or may not have.
 
-    Whoever waits for it may have got its Start after it heard of the loss, and would wait for ever.
+    Whoever waits for it may have got its StartPart after it heard of the loss, and would wait for ever.
     """
 
     session: str
@@ -129,11 +130,11 @@ class Runner(Actor):
 
     Args:
         process: The name of this process.
-        incarnation: Which life of it this is.
+        incarnation: Which one of it this is.
         graph: The graph, built as everywhere.
         make_executor: Makes what runs programs here.
         reach: Gives actors of any process by their address.
-        max_early: How many tokens may wait here for the Start of their steps.
+        max_early: How many tokens may wait here for the StartPart of their steps.
     """
 
     def __init__(
@@ -261,7 +262,7 @@ class Runner(Actor):
     def _done(self, step: PartStep, values: tuple[Any, ...], *, refused: bool = False) -> None:
         session, number = step.part.session, step.number
         if self._steps.get((session, number)) is not step:
-            return  # it was aborted while its first value was on its way
+            return  # it was aborted while its initial value was on its way
         self.rendezvous.end(session, number)
         holds = bool(step.taken or step.spent)
         if not holds:
@@ -323,7 +324,7 @@ class Runner(Actor):
     # -- tokens ------------------------------------------------------------------------------------
 
     def send(self, step: Step, key: int, value: Any, destination: str, turns: tuple[int, ...]) -> None:
-        """Sends a token to another runner; see `exchange.Exchange`."""
+        """Sends a token to another runner; see `TokenSender.send`."""
         part = cast("PartStep", step)
         dead = value is DEAD
         token = Token(

@@ -1,4 +1,4 @@
-"""Who has yet to say what about a step that runs in several processes: the rule of its end.
+"""The rule of how a step ends that runs in several processes: who has yet to say what about it.
 
 A step ends well when all its parts are done, and only then. The first failure ends it otherwise: every
 part that may still do something, or holds something, is told to abort, and says when nothing happens
@@ -6,7 +6,7 @@ there any more and which takes it has used up. When all have said so, or are los
 taken out of queues learn what of it to give back, and say that it is back.
 
 INVARIANT: a step is over exactly once, well or not; after that nothing changes it but `settle`, once, and
-`settled`.
+`settle_process`.
 
 Pure: events go in, and whom to tell comes out.
 """
@@ -46,7 +46,7 @@ class StepCompletion:
 
     def __repr__(self) -> str:
         state = "over" if self.over else "aborting" if self.error is not None else "running"
-        return f"<Gathering {state}, running {sorted(self.running)}, aborting {sorted(self.aborting)}>"
+        return f"<StepCompletion {state}, running {sorted(self.running)}, aborting {sorted(self.aborting)}>"
 
     def done(self, process: str, holds: bool, spent: Iterable[int]) -> bool:
         """Takes that a part is done; returns whether the step has ended well with it."""

@@ -1,9 +1,9 @@
-"""What a session over many processes and their runners say to each other: records only, no behaviour.
+"""The messages between a session over many processes and their runners: records only, no behaviour.
 
 A step has a number in its session, which grows in the order in which steps start. Messages from the
-session to one runner keep their order within a lane; Abort, Settle and Failed are on the control lane. They
-may overtake the others, and be overtaken, as by the Start of a step that begins after a Settle was sent. The
-rules on both sides (`rendezvous`, `gathering`) are made for that.
+session to one runner keep their order within a lane; AbortPart, SettlePart and PartFailed are on the control
+lane. They may overtake the others, and be overtaken, as by the StartPart of a step that begins after a
+SettlePart was sent. The rules on both sides (`rendezvous`, `step_completion`) are made for that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SessionProcess:
     Attributes:
         name: As in addresses.
         devices: Whole names; the first is its host.
-        incarnation: Which life of it the session means.
+        incarnation: Which one of it the session means.
     """
 
     name: str
@@ -37,7 +37,7 @@ class SessionProcess:
 @travels("step.prepare")
 @dataclass(frozen=True, slots=True)
 class PreparePart:
-    """Session → runner, asked: install your part of a program; answered with Prepared.
+    """Session → runner, asked: install your part of a program; answered with PartPrepared.
 
     Attributes:
         session: Its address, unique among all.
@@ -54,7 +54,7 @@ class PreparePart:
         processes: All of the session's.
         passes: Which passes make the program cheaper.
         digest: What `plan.partition.partition.digest` says of the program on the session's side.
-        initialises: The variable to which the one fetched value is given as its first; empty for none.
+        initialises: The variable to which the one fetched value is given as its initial one; empty for none.
     """
 
     session: str
@@ -77,7 +77,7 @@ class PreparePart:
 @travels("step.prepared")
 @dataclass(frozen=True, slots=True)
 class PartPrepared:
-    """Runner → session: the part is installed, by this life of the process."""
+    """Runner → session: the part is installed, by this incarnation of the process."""
 
     process: str
     incarnation: int
@@ -89,8 +89,8 @@ class StartPart:
     """Session → runner: run your part once.
 
     Attributes:
-        number: The step's, larger than that of every Start before.
-        step: What random kernels count by; steps that give first values have 0.
+        number: The step's, larger than that of every StartPart before.
+        step: What random kernels count by; steps that give initial values have 0.
         feeds: Values of those feeds that the part needs.
     """
 
@@ -107,10 +107,10 @@ class Token:
     """Runner → runner: what crosses once a step, or once a turn of a loop; delivered at most once.
 
     Attributes:
-        key: Which transfer of the cut it is.
+        key: Which transfer of the partitioning it is.
         value: An array; None when dead.
         dead: Whether the branch was not taken.
-        source: Who sent it, in which of its lives.
+        source: Who sent it, in which incarnation.
         turns: In which turn of each loop around it, the outermost first.
     """
 
@@ -131,9 +131,9 @@ class PartDone:
 
     Attributes:
         values: Those of the fetches that lie there.
-        holds: Whether it keeps something until Settle: what it took, or what it knows of takes.
+        holds: Whether it keeps something until SettlePart: what it took, or what it knows of takes.
         spent: Numbers of takes, wherever they were made, that were used there.
-        refused: Whether a first value was not wanted any more.
+        refused: Whether an initial value was not wanted any more.
     """
 
     number: int
@@ -157,7 +157,7 @@ class PartFailed:
 @travels("step.abort")
 @dataclass(frozen=True, slots=True)
 class AbortPart:
-    """Session → runner, control lane: end your part, whether or not it has begun; answered with Aborted."""
+    """Session → runner, control lane: end your part, begun or not; answered with PartAborted."""
 
     session: str
     number: int
@@ -170,7 +170,7 @@ class PartAborted:
     """Runner → session, control lane: nothing of the step happens there any more.
 
     Attributes:
-        holds: Whether it keeps what it took until Settle.
+        holds: Whether it keeps what it took until SettlePart.
         spent: Numbers of takes, wherever they were made, that were used there.
         waits: What the part waited for, one phrase each.
     """
@@ -187,7 +187,7 @@ class PartAborted:
 class SettlePart:
     """Session → runner, control lane: how the step has ended, for who holds something of it.
 
-    Unless it ended well it is answered with Settled.
+    Unless it ended well it is answered with PartSettled.
 
     Attributes:
         well: Whether whoever ran it has its values; else what was taken and not spent is given back.
@@ -205,7 +205,7 @@ class SettlePart:
 class PartSettled:
     """Runner → session, control lane: what it took and nobody has used is back in its place.
 
-    It answers a Settle that is not `well`. A step that starts after it finds what came back.
+    It answers a SettlePart that is not `well`. A step that starts after it finds what came back.
     """
 
     number: int

@@ -55,7 +55,7 @@ class ReadAccumulatorStep:
 class AccumulatorActor(ResourceActor):
     """Owns the gradients of one accumulator, and everyone who waits for them.
 
-    Receives: Apply, Take, SetStep, Count, Step.
+    Receives: ApplyGradient, TakeGradient, SetAccumulatorStep, CountGradients, ReadAccumulatorStep.
     Promise: each accepted gradient is in one result (`dataflow.state.accumulator_rule`); a retried one is not
         added again. Gradients are added up in the order in which they come, in place.
     Invariant: the first gradient that is accepted settles the sizes which the spec leaves open.
@@ -74,7 +74,7 @@ class AccumulatorActor(ResourceActor):
         return DenseGradientSum(self.spec.dtype)
 
     def obey(self, body: Any, who: Any) -> Sequence[Replied]:
-        """What the accumulation answers."""
+        """What the rule answers."""
         rule = self.rule
         match body:
             case ApplyGradient(grad, local_step):

@@ -59,7 +59,7 @@ class AccumulatorRule:
 
     def __repr__(self) -> str:
         held, waiting = self.sum.count, len(self.takes)
-        return f"<Accumulation {self.name!r} {held} gradients at step {self.step}, waiting {waiting} out>"
+        return f"<AccumulatorRule {self.name!r} {held} gradients at step {self.step}, waiting {waiting} out>"
 
     def apply(self, who: Hashable, local_step: int, *grad: Any) -> list[Replied]:
         """Adds a gradient that was computed at `local_step`, unless it is too old; tells whether."""

@@ -53,7 +53,7 @@ class IncompleteSize:
 class BarrierActor(ResourceActor):
     """Owns the tuples of one barrier, complete and incomplete, and everyone who waits for some.
 
-    Receives: InsertMany, TakeMany, Close, ReadySize, IncompleteSize.
+    Receives: InsertMany, TakeMany, CloseBarrier, ReadySize, IncompleteSize.
     Promise: exactly once, in the order of `dataflow.state.barrier_rule`. Components are copied in and leave
         read-only; a retried insert is not applied again.
     """
@@ -66,7 +66,7 @@ class BarrierActor(ResourceActor):
         self.rule_state = BarrierRule(name, len(self.components), capacity)
 
     def obey(self, body: Any, who: Any) -> Sequence[Replied]:
-        """What the assembly answers."""
+        """What the rule answers."""
         rule = self.rule_state
         match body:
             case InsertMany(component, keys, values):

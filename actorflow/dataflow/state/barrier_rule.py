@@ -84,8 +84,8 @@ class BarrierRule:
     def __repr__(self) -> str:
         limit = "unbounded" if self.capacity is None else self.capacity
         return (
-            f"<Assembly {self.name!r} {len(self.ready)} ready + {len(self.incomplete)} incomplete/{limit}, "
-            f"waiting {len(self.takes)} out{', closed' if self.closed else ''}>"
+            f"<BarrierRule {self.name!r} {len(self.ready)} ready + {len(self.incomplete)} incomplete/{limit}"
+            f", waiting {len(self.takes)} out{', closed' if self.closed else ''}>"
         )
 
     def insert(

@@ -1,4 +1,4 @@
-"""How code outside of every graph asks an actor that takes calls: as a node does, without a step."""
+"""Calls of code outside of every graph to an actor that takes them: as a node does, without a step."""
 
 from __future__ import annotations
 

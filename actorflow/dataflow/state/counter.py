@@ -31,8 +31,8 @@ class ResetCounter:
 class CounterActor(ResourceActor):
     """Owns the value of one counter.
 
-    Receives: Next, Read, Reset.
-    Promise: each is answered at once, in mailbox order; a retried Next gets the number that it got.
+    Receives: NextNumber, ReadCounter, ResetCounter.
+    Promise: each is answered at once, in mailbox order; a retried NextNumber gets the number that it got.
     """
 
     what = "counter"
@@ -42,7 +42,7 @@ class CounterActor(ResourceActor):
         self.rule_state = CounterRule(name, start, LARGEST if limit is None else limit)
 
     def obey(self, body: Any, who: Any) -> Sequence[Replied]:
-        """What the tally answers."""
+        """What the rule answers."""
         match body:
             case NextNumber():
                 return self.rule_state.next(who)

@@ -1,4 +1,4 @@
-"""The hash table actor: values by key, and the messages that it takes. Its rule is `keyed.Keyed`."""
+"""The hash table actor: values by key, and the messages that it takes. Its rule is `key_index.KeyIndex`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Export:
 class HashTableActor(ResourceActor):
     """Owns the keys and values of one table.
 
-    Receives: Insert, Remove, Lookup, Contains, Size, Export.
+    Receives: Insert, Remove, LookUpKeys, Contains, TableSize, Export.
     Promise: each is answered at once and takes effect as a whole, in mailbox order; what is answered is
         a copy that never changes. A retried write is not applied again: by itself it would change
         nothing the second time, but it would undo what others have written since.

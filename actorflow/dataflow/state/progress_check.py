@@ -1,4 +1,4 @@
-"""Who could still fill a resource: the steps that can go on, and what only they could make able.
+"""The rule of who could still fill a resource: the steps that can go on, and what only they could make able.
 
 A step can go on unless all that it does is to wait for elements, at resources that nobody fills who
 can go on. One that waits for admission can when a step that runs can, since that one may end. This is
@@ -7,8 +7,8 @@ the least such set, so a ring of steps that wait for each other is not in it.
 Each answer is a time: since when it has not been so, infinity where it still is. So the times of a chain
 are the latest along it:
 
-    step, parked         max over its waits of max(since when it waits, dry since of the resource)
-    step, not parked     infinity
+    step, waiting        max over its waits of max(since when it waits, dry since of the resource)
+    step, not waiting    infinity
     steps in the line    max over the steps that run
     resource, dry since  max(when the last one left, those that fill it, those that hold elements of it)
 

@@ -84,8 +84,8 @@ class Fail:
 class QueueActor(StarvableActor):
     """Owns the elements of one queue and everyone who waits for it.
 
-    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall,
-        PutBack and Forget on the control lane; Fail.
+    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, QueueSize, CloseQueue as bodies of calls;
+        CancelCall, PutBack and Forget on the control lane; Fail.
     Promise: exactly once, and in the order of its store (`dataflow.state.queue_rule`). Elements are copied in
         and leave read-only, so that nobody else can change them. What a step took and has not used when it is
         aborted comes back to its place. A waiting call holds no room in the mailbox.
@@ -93,7 +93,7 @@ class QueueActor(StarvableActor):
         everyone who waits for room or elements hears ActorDied.
 
     Args:
-        rule_state: The rule, with its store; `has_ended` tells it which steps have ended.
+        lines: The rule, with its store; `has_ended` tells it which steps have ended.
         components: What each component of an element fits.
         padded: Whether batches are made of elements of different shapes, filled up.
     """

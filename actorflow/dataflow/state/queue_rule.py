@@ -2,7 +2,7 @@
 
 Waiting is a list of attempts, one for enqueues and one for dequeues; only the head of each may make
 progress, so waiters are served strictly in order, and a large `dequeue_many` at the head makes
-smaller ones behind it wait. What lies inside, and what is taken next, is a `stores.Store`.
+smaller ones behind it wait. What lies inside, and what is taken next, is a `queue_store.Store`.
 
 * An enqueue of many rows puts them in one by one as room appears; a dequeue of many takes them one
   by one as they come. Both show partial progress to others.

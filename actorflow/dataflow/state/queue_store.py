@@ -1,4 +1,4 @@
-"""What lies inside a queue, and which of it is taken next: first in first out, at random, or by priority.
+"""The store inside a queue, which says what is taken next: the first in, any at random, or by priority.
 
 Every element has the number of its arrival. What was taken and comes back is put in its place by that
 number, however much has come and gone since.

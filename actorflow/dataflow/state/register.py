@@ -66,7 +66,7 @@ class WriteMode(Enum):
 class WriteCounts:
     """How the writes of one or more registers found their memory.
 
-    First values are not counted, nor are whole training updates: these swap in an array that the
+    Initial values are not counted, nor are whole training updates: these swap in an array that the
     optimizer made.
 
     Attributes:
@@ -123,7 +123,7 @@ class Register:
     Args:
         name: The variable's, for errors.
         spec: What its values fit.
-        write_counts: Where its writes are counted; by default in one of its own.
+        tally: Where its writes are counted; by default in one of its own.
     """
 
     __slots__ = (
@@ -305,7 +305,7 @@ class Register:
         return bool(value.shape != self.value.shape)
 
     def initialise(self, value: Array) -> bool:
-        """Assigns the first value unless there is one; returns whether it did."""
+        """Assigns the initial value unless there is one; returns whether it did."""
         if self.value is not None:
             return False
         self.check(value)
@@ -385,7 +385,7 @@ class Register:
         return working
 
     def adopt(self, working: Register, base: int) -> None:
-        """Takes over what a fork made at version `base` has become; nothing but first values came since."""
+        """Takes over what a fork made at version `base` has become; nothing but initial values came since."""
         self.value = working.value
         self.version += working.version - base
         self.last.update(working.last)

@@ -1,4 +1,4 @@
-"""What the rule of a resource says: who is answered, and how; and that a write is applied once.
+"""The replies of the rule of a resource: who is answered, and how; and that a write is applied once.
 
 A rule takes events and returns answers; the actor obeys. Who is answered is an opaque name here: the
 reply of a node's call, or a text in tests.

@@ -1,4 +1,4 @@
-"""How the actor of each kind of resource is made, from its definition."""
+"""The factory of resource actors: each is made from its definition."""
 
 from __future__ import annotations
 

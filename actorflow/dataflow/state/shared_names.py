@@ -1,4 +1,4 @@
-"""Which state a shared name stands for: a table, and the rule by which definitions meet in it.
+"""The table of shared names and the state that each stands for, and how definitions meet in it.
 
 A definition with a `shared_name` stands for state that outlives the session which first opened it. It
 is found by (container, shared_name) by whoever opens a definition of that name; what the two say of the
@@ -26,7 +26,7 @@ Held = TypeVar("Held")
 _OF_THE_GRAPH = frozenset(
     {"name", "device", "defined_at", "container", "shared_name", "initial", "trainable", "seed"}
 )
-"""Fields that say how one graph uses the state, or where its first value and its chance come from."""
+"""Fields that say how one graph uses the state, or where its initial value and its chance come from."""
 
 Contents = Mapping[str, Array]
 """The constants with which state begins, by the fields of its definition that name them as ports."""

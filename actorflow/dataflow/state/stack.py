@@ -41,7 +41,7 @@ class CloseStack:
 class StackActor(ResourceActor):
     """Owns the elements of one stack.
 
-    Receives: Push, Pop, Size, Close.
+    Receives: Push, Pop, StackSize, CloseStack.
     Promise: each is answered at once, in mailbox order; a retried one is answered as it was, and not
         applied again. Elements are copied in and leave read-only.
     """
@@ -54,7 +54,7 @@ class StackActor(ResourceActor):
         self.rule_state = StackRule(name, max_size, max_bytes)
 
     def obey(self, body: Any, who: Any) -> Sequence[Replied]:
-        """What the pile answers."""
+        """What the rule answers."""
         match body:
             case Push(value):
                 if not self.spec.fits(value.shape, value.dtype):

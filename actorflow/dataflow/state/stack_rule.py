@@ -40,7 +40,8 @@ class StackRule:
     def __repr__(self) -> str:
         size, room = ("unbounded" if n is None else n for n in (self.max_size, self.max_bytes))
         state = ", closed" if self.closed else ""
-        return f"<Pile {self.name!r} {len(self.elements)}/{size} elements, {self.held}/{room} bytes{state}>"
+        count = len(self.elements)
+        return f"<StackRule {self.name!r} {count}/{size} elements, {self.held}/{room} bytes{state}>"
 
     def push(self, who: Hashable, element: Any, size: int) -> list[Replied]:
         """Puts an element of `size` bytes on top, and gives it; an empty one counts one byte.

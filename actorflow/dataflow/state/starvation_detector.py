@@ -49,7 +49,7 @@ class LookForStarved:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "Look()"
+        return "LookForStarved()"
 
 
 LOOK = LookForStarved()
@@ -177,7 +177,7 @@ class StarvationDetector:
         self._sure_of: float | None = None  # since when nobody could, as the last look found it
 
     def __repr__(self) -> str:
-        return f"<Hunger for {self._what} {self.resource!r}, {len(self.since)} wait>"
+        return f"<StarvationDetector for {self._what} {self.resource!r}, {len(self.since)} wait>"
 
     def begin(self, look_in: Callable[[float], None]) -> None:
         """From now on `look_in(seconds)` is called when `find_starved` has to be."""
@@ -275,7 +275,7 @@ class StarvationDetector:
             waits = "waits" if verdict.queued == 1 else "wait"
             found.append(f"{pluralise(verdict.queued, 'step')} {waits} for admission, max_steps is {limit}")
         for name, count in (verdict.waiting or {}).items():
-            where = f"for {name}" if " " in name else f"at {name!r}"  # a step or a first value, or a resource
+            where = f"for {name}" if " " in name else f"at {name!r}"  # a step, an initial value, a resource
             found.append(f"{pluralise(count, 'step')} {'waits' if count == 1 else 'wait'} {where}")
         return ", ".join(found)
 

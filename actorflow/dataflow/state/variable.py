@@ -125,10 +125,10 @@ class AbandonLock:
 
 @dataclass(frozen=True, slots=True)
 class StageUpdate:
-    """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
+    """Optimizer → variable: an update to keep until CommitUpdate; `base` is the version it started from.
 
-    Delta and proposed value are both arrays, or both Rows of them. Answered with None, or (value,
-    version) when the commit needs a copy of it, to be sent as Fill. An ask is answered with BUSY when a
+    Delta and proposed value are both arrays, or both SparseRows of them. Answered with None, or (value,
+    version) when the commit needs a copy of it, to be sent as FillSlots. An ask is answered with BUSY when a
     block holds the variable or waits for it: then it has to come as a Call, which stands in line.
     """
 
@@ -139,7 +139,7 @@ class StageUpdate:
 
 
 BUSY = object()
-"""The answer to an asked Stage that has to stand in line."""
+"""The answer to an asked StageUpdate that has to stand in line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,9 @@ class VariableActor(Actor):
     """Owns the value and version of one variable.
 
     Receives: Read, Borrow, ReadRows, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue,
-        WriteRows, CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as
-        such a body); Commit, Discard, Publish, Abandon, Forget and CancelCall on the control lane.
+        WriteRows, CountUpTo, StageUpdate, FillSlots (asked, or as the body of a node's Call), TakeLock and
+        Inside (as such a body); CommitUpdate, DiscardUpdate, Publish, AbandonLock, Forget and CancelCall on
+        the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it stands

@@ -11,7 +11,7 @@ from actorflow.dataflow.state.starvation_detector import LOOK, StarvationDetecto
 class StarvableActor(Actor):
     """An actor whose elements somebody has to put in.
 
-    A subclass calls `hunger.waits` when a call begins to wait for elements and `hunger.fed` when it
+    A subclass calls `detector.waits` when a call begins to wait for elements and `detector.end_wait` when it
     no longer does, and answers `LOOK` with `look()`. It must call `on_start` and `on_stop` of this
     class where it has its own. One that lets nobody wait need not do anything.
 

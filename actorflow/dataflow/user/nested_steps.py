@@ -1,4 +1,4 @@
-"""Who runs steps and waits for them: code of the user that a node calls, handlers, what feeds queues.
+"""Steps within steps, run by code of the user that a node calls, by handlers, or by what feeds queues.
 
 A step that such code runs is one within a step. Each wait for a step, and of a step for code, is an edge of
 the wait-for graph, so that a ring through steps is found as one of actors is.

@@ -1,4 +1,4 @@
-"""The performer: runs code of the user for nodes, each call in a task of its own.
+"""The user-code actor: runs code of the user for nodes, each call in a task of its own.
 
 Owns: the calls that run, and those that wait for their turn where their number is limited.
 """
@@ -57,7 +57,7 @@ log = logging.getLogger("actorflow.actors")
 
 @dataclass(frozen=True, slots=True)
 class RunUserCode:
-    """Node → performer: one firing.
+    """Node → user-code actor: one firing.
 
     Attributes:
         args: The inputs.
@@ -103,7 +103,7 @@ class _UserCall:
 class UserCodeActor(Actor):
     """Runs code of the user for nodes.
 
-    Receives: Perform, as the body of a call; CancelCall and Forget.
+    Receives: RunUserCode, as the body of a call; CancelCall and Forget.
     Promise: each call is answered once: with what the code gave, checked against the specs of the node, or
         with the first of what the code raised, its deadline, and the end of this actor. A call whose step
         has ended before its code began does nothing.
@@ -139,7 +139,7 @@ class UserCodeActor(Actor):
 
     def __repr__(self) -> str:
         most = "" if self._limit is None else f" of at most {self._limit}"
-        return f"<PerformerActor of {self.what}, {len(self._running)}{most} run, {len(self._waiting)} wait>"
+        return f"<UserCodeActor of {self.what}, {len(self._running)}{most} run, {len(self._waiting)} wait>"
 
     def receive(self, message: Any) -> Any:
         """Begins a call, lets it wait for its turn, or forgets one that waits."""
@@ -220,7 +220,7 @@ class UserCodeActor(Actor):
     def _begin(self, run: _UserCall) -> None:
         system = self.system
         context = system.dispatch.contexts.fresh()
-        live = getattr(run.reply, "live", None)
+        live = getattr(run.reply, "state", None)
         code = Code(self.what, None if live is None else live.step)
         code.enter(context)
         try:
@@ -300,7 +300,7 @@ class UserCodeActor(Actor):
 
 def _step_of(run: _UserCall) -> Any:
     """Returns the step of a call; None for one that no node makes."""
-    live = getattr(run.reply, "live", None)
+    live = getattr(run.reply, "state", None)
     return None if live is None else live.step
 
 

@@ -59,7 +59,7 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _Constraint:
     """What one node or resource asks of its place."""
 
     name: str
@@ -77,13 +77,13 @@ class _Sets:
     def __init__(self, everything: tuple[str, ...]) -> None:
         self._everything = everything
         self._parent: dict[Hashable, Hashable] = {}
-        self._asks: dict[Hashable, list[_Ask]] = {}
+        self._asks: dict[Hashable, list[_Constraint]] = {}
         self._allowed: dict[Hashable, tuple[str, ...]] = {}
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._parent
 
-    def add(self, key: Hashable, ask: _Ask | None = None) -> None:
+    def add(self, key: Hashable, ask: _Constraint | None = None) -> None:
         """Adds a key that is alone."""
         self._parent[key] = key
         self._asks[key] = [] if ask is None else [ask]
@@ -102,11 +102,11 @@ class _Sets:
         """Returns what the set of `key` may have."""
         return self._allowed[self.find(key)]
 
-    def asks(self, key: Hashable) -> list[_Ask]:
+    def asks(self, key: Hashable) -> list[_Constraint]:
         """Returns who has limited the set of `key`."""
         return self._asks[self.find(key)]
 
-    def limit(self, key: Hashable, ask: _Ask, why: str) -> None:
+    def limit(self, key: Hashable, ask: _Constraint, why: str) -> None:
         """Leaves to the set of `key` what `ask` allows; raises PlacementError when that is nothing."""
         root = self.find(key)
         kept = tuple(d for d in self._allowed[root] if d in ask.allowed)
@@ -136,7 +136,7 @@ class _Sets:
         return True
 
 
-def _contradiction(first: Sequence[_Ask], second: Sequence[_Ask], why: str) -> PlacementError:
+def _contradiction(first: Sequence[_Constraint], second: Sequence[_Constraint], why: str) -> PlacementError:
     """Returns the error that names two asks which cannot both be met."""
     pairs = [(a, b) for a in first for b in second if not set(a.allowed) & set(b.allowed)]
     a, b = pairs[0] if pairs else (first[-1], second[-1])
@@ -259,13 +259,13 @@ class _Grouping:
         if self.apart:
             home = self.home(owner, asked_by)
             wanted, allowed = wanted if allowed == (home,) else home, (home,)
-        self.sets.add(owner.name, _Ask(owner.name, wanted, place, allowed) if wanted else None)
+        self.sets.add(owner.name, _Constraint(owner.name, wanted, place, allowed) if wanted else None)
 
     def home(self, owner: ResourceDef, asked_by: Node) -> str:
         """Returns where state lives, which no single step decides."""
         return place_state(owner, self.devices, self.state, asked_by.where)
 
-    def ask_of(self, node: Node) -> _Ask | None:
+    def ask_of(self, node: Node) -> _Constraint | None:
         """Returns what a node asks of its place: its scope, and a kernel; None where nothing."""
         wanted = node.device
         if not wanted and self.has_kernel is None:
@@ -281,7 +281,7 @@ class _Grouping:
                 raise PlacementError(message, where=node.where, hint=hint)
             if able != allowed:
                 wanted, allowed = wanted or f"a kernel for {node.op}", able
-        return _Ask(node.name, wanted, node.where, allowed) if wanted else None
+        return _Constraint(node.name, wanted, node.where, allowed) if wanted else None
 
     def matching(self, wanted: str, asked_by: Node) -> tuple[str, ...]:
         """Returns the devices that a scope allows."""
@@ -310,7 +310,7 @@ class _Grouping:
 
         A block is what lies between its first lock and its end, which have ids in a row.
         """
-        within: _Ask | None = None
+        within: _Constraint | None = None
         for i in run:
             node = self.graph.nodes[i]
             effect = opdef.lookup(node.op).effect
@@ -321,9 +321,11 @@ class _Grouping:
             if effect is Effect.UNLOCK:
                 within = None
 
-    def block_of(self, lock: Node) -> _Ask:
+    def block_of(self, lock: Node) -> _Constraint:
         """Returns where a block may be, asked by the first of its variables."""
         owner = self.graph.resources[self.together(lock)[0]]
         process = process_of(self.home(owner, lock))
         place = Where(defined_at=owner.defined_at)
-        return _Ask(owner.name, process, place, tuple(d for d in self.devices if process_of(d) == process))
+        return _Constraint(
+            owner.name, process, place, tuple(d for d in self.devices if process_of(d) == process)
+        )

@@ -57,8 +57,8 @@ def check_kind(kind: object) -> None:
         those = ", ".join(f"world.{name}" for name in BY_HAND)
         raise ConfigError(message, hint=f"in the test: {those}; drawn are {', '.join(FAULTS)}")
     if kind not in FAULTS:
-        message = f"unknown harm {kind!r}"
-        raise ConfigError(message, hint=f"harms are {', '.join(FAULTS)}")
+        message = f"unknown fault {kind!r}"
+        raise ConfigError(message, hint=f"faults are {', '.join(FAULTS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +73,22 @@ class Faults:
     faults: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        harms: object = self.faults
-        if not isinstance(harms, tuple | list):
-            message = f"harms are a tuple of (kind, a, b), got {harms!r}"
+        faults: object = self.faults
+        if not isinstance(faults, tuple | list):
+            message = f"faults are a tuple of (kind, a, b), got {faults!r}"
             raise ConfigError(message, hint=_FAULTS_HINT)
-        if len(harms) > MAX_DEVIATIONS:
-            message = f"a run has at most {MAX_DEVIATIONS} harms, got {len(harms)}"
+        if len(faults) > MAX_DEVIATIONS:
+            message = f"a run has at most {MAX_DEVIATIONS} faults, got {len(faults)}"
             raise ConfigError(message)
-        for harm in harms:
-            if not isinstance(harm, tuple | list) or len(harm) != 3:
-                message = f"a harm is (kind, a, b), got {harm!r}"
+        for fault in faults:
+            if not isinstance(fault, tuple | list) or len(fault) != 3:
+                message = f"a fault is (kind, a, b), got {fault!r}"
                 raise ConfigError(message, hint=_FAULTS_HINT)
-            kind, a, b = harm
+            kind, a, b = fault
             check_kind(kind)
             for place in (a, b):
                 if type(place) is not int or place < 0:
-                    message = f"the place of a harm is counted from 0, got {(kind, a, b)}"
+                    message = f"the place of a fault is counted from 0, got {(kind, a, b)}"
                     raise ConfigError(message)
 
     def plan(self, survey: Sequence[Asked]) -> Plan:
@@ -167,4 +167,4 @@ class FaultCounts:
             raise FaultNeverFired(message, hint="request it while messages are on their way")
 
     def __repr__(self) -> str:
-        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items()) if n) or "no harm"
+        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items()) if n) or "no fault"

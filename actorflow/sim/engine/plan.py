@@ -86,16 +86,16 @@ def _parse(entry: str) -> Deviation:
         raise ConfigError(message, hint="for example 'v>c0#1 drop' or 'worker#3 +5'")
     text = match["text"]
     if not text.startswith("+") and text not in FAULTS:
-        message = f"'{entry}' names no harm that there is"
-        raise ConfigError(message, hint=f"delays are +1, +2 and so on, harms are {', '.join(FAULTS)}")
+        message = f"'{entry}' names no fault that there is"
+        raise ConfigError(message, hint=f"delays are +1, +2 and so on, faults are {', '.join(FAULTS)}")
     return Deviation(match["label"], int(match["nth"]), text)
 
 
 def _value(point: ChoicePoint, deviation: Deviation) -> int:
     value = point.parse(deviation.text)
     if value is None:
-        harms = ", ".join(point.names) or "no harm"
-        message = f"'{deviation}' cannot happen: at '{point.label}' there can be {harms}"
+        faults = ", ".join(point.names) or "no fault"
+        message = f"'{deviation}' cannot happen: at '{point.label}' there can be {faults}"
         raise ConfigError(message)
     return value
 

@@ -67,7 +67,7 @@ def read_knossos(path: Path) -> History:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _HistoryFile:
     """The text of a file and its name."""
 
     text: str
@@ -111,13 +111,13 @@ class _FileClock:
 class _Form:
     """One kind of file: how its events are found, and what they look like."""
 
-    events: Callable[[_Source], Iterable[_Event]]
+    events: Callable[[_HistoryFile], Iterable[_Event]]
     looks: str
 
 
 def _read(path: Path, reader: str) -> History:
     """Returns the history in a file; where there is none, the error names the reader that finds one."""
-    source = _Source(text_of(path), os.fspath(path))
+    source = _HistoryFile(text_of(path), os.fspath(path))
     form = _FORMS[reader]
     try:
         history = _pair_events(form.events(source), source)
@@ -133,7 +133,7 @@ def _empty(name: str, reader: str) -> HistoryError:
     return HistoryError(f"{name}: no operation in it; {reader} looks for {_FORMS[reader].looks}")
 
 
-def _fitting(source: _Source, reader: str) -> str | None:
+def _fitting(source: _HistoryFile, reader: str) -> str | None:
     """Returns which other reader finds an operation in the file; None when none does."""
     for name, form in _FORMS.items():
         if name == reader:
@@ -151,7 +151,7 @@ def _fitting(source: _Source, reader: str) -> str | None:
     return "History.read reads this file"
 
 
-def _pair_events(events: Iterable[_Event], source: _Source) -> History:
+def _pair_events(events: Iterable[_Event], source: _HistoryFile) -> History:
     """Returns the operations that the events are the two ends of."""
     clock = _FileClock()
     recorder = Recorder(clock)
@@ -184,7 +184,7 @@ _REGISTER = frozenset({"read", "write", "cas"})
 _KINDS = frozenset({"invoke", "ok", "fail", "info"})
 
 
-def _jepsen_events(source: _Source) -> Iterable[_Event]:
+def _jepsen_events(source: _HistoryFile) -> Iterable[_Event]:
     start = 0
     for line in source.text.split("\n"):
         found = _JEPSEN.match(line)
@@ -213,7 +213,7 @@ def _jepsen_events(source: _Source) -> Iterable[_Event]:
         yield _Event(at, int(found[1]), kind, op, args, result, reason=str(value) if unknown else None)
 
 
-def _kv_events(source: _Source) -> Iterable[_Event]:
+def _kv_events(source: _HistoryFile) -> Iterable[_Event]:
     for form, at in parse(source.text, source.name):
         said = _map(form, ("process", "type", "f", "key", "value"), at, source)
         op, value = str(said["f"]), _plain(said["value"], at, source)
@@ -227,7 +227,7 @@ def _kv_events(source: _Source) -> Iterable[_Event]:
         yield _Event(at, said["process"], str(said["type"]), op, args, result, key)
 
 
-def _knossos_events(source: _Source) -> Iterable[_Event]:
+def _knossos_events(source: _HistoryFile) -> Iterable[_Event]:
     for form, at in parse_items(source.text, source.name):
         said = _map(form, ("process", "type", "f"), at, source)
         if isinstance(said["process"], Keyword):
@@ -251,7 +251,7 @@ def _knossos_events(source: _Source) -> Iterable[_Event]:
         )
 
 
-def _arguments(op: str, value: Any, at: int, source: _Source) -> tuple[Value, ...]:
+def _arguments(op: str, value: Any, at: int, source: _HistoryFile) -> tuple[Value, ...]:
     """Returns what an operation is given; only a cas and a txn have a vector of it."""
     if op == "read" or value is None:
         return ()
@@ -265,7 +265,7 @@ def _arguments(op: str, value: Any, at: int, source: _Source) -> tuple[Value, ..
     return plain
 
 
-def _map(form: Any, needed: tuple[str, ...], at: int, source: _Source) -> dict[str, Any]:
+def _map(form: Any, needed: tuple[str, ...], at: int, source: _HistoryFile) -> dict[str, Any]:
     """Returns an event as a map with `needed` in it and a type that is known."""
     names = " ".join(f":{name}" for name in needed)
     if not isinstance(form, dict) or any(name not in form for name in needed):
@@ -280,7 +280,7 @@ def _map(form: Any, needed: tuple[str, ...], at: int, source: _Source) -> dict[s
     return form
 
 
-def _plain(value: Any, at: int, source: _Source) -> Value:
+def _plain(value: Any, at: int, source: _HistoryFile) -> Value:
     """Returns an EDN value as a history keeps it; names become strings."""
     if isinstance(value, (Keyword, Symbol)):
         return str(value)

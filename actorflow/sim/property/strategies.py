@@ -61,7 +61,7 @@ def faults(**limits: int) -> st.SearchStrategy[Faults]:
             message = f"{kind} is how many there may be in one run, got {limit!r}"
             raise ConfigError(message)
     if sum(limits.values()) > MAX_DEVIATIONS:
-        message = f"a run has at most {MAX_DEVIATIONS} harms in all, got {sum(limits.values())}"
+        message = f"a run has at most {MAX_DEVIATIONS} faults in all, got {sum(limits.values())}"
         asked = ", ".join(f"{kind}={limit}" for kind, limit in limits.items())
         raise ConfigError(message, hint=f"each is how many there may be in one run: {asked}")
     kinds = [kind for kind in FAULTS for _ in range(limits.get(kind, 0))]

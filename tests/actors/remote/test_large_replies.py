@@ -72,7 +72,8 @@ class BulkMachine(RuleBasedStateMachine):
         assert len(self.bulk) == len(self.waiting)
         out = sum(self.sizes[each] for each in self.away)
         assert (
-            repr(self.bulk) == f"<Bulk: {out}/{WINDOW_BYTES} bytes on their way, {len(self.waiting)} waiting>"
+            repr(self.bulk)
+            == f"<LargeReplies: {out}/{WINDOW_BYTES} bytes on their way, {len(self.waiting)} waiting>"
         )
 
 

@@ -261,5 +261,5 @@ def test_chaos_is_told_to_the_chief_alone() -> None:
 
 def _progress() -> dict[str, Any]:
     event = update(1, [0])
-    names = ("epoch", "step", "total", "loss", "metrics", "train_s", "messages", "input", "bookmark")
+    names = ("epoch", "step", "total", "loss", "metrics", "train_s", "messages", "input", "training_position")
     return {name: getattr(event, name) for name in names}

@@ -41,7 +41,7 @@ def told(kind: Callable[..., Event], waited: InputStats, **more: Any) -> Any:
         train_s=12.34,
         messages=1218760,
         input=waited,
-        bookmark=TrainingPosition(),
+        training_position=TrainingPosition(),
         **more,
     )
 

@@ -22,7 +22,7 @@ from tests.cli.test_train import write
 
 KNOWN: dict[str, Any] = {
     "epoch": 2, "step": 7, "total": None, "loss": 0.5, "metrics": {"accuracy": 0.75}, "train_s": 2.0,
-    "messages": 100, "input": InputStats(0.0, 2.0), "bookmark": None,
+    "messages": 100, "input": InputStats(0.0, 2.0), "training_position": None,
 }  # fmt: skip
 
 

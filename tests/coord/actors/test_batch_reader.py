@@ -90,7 +90,7 @@ def judged(kind: str, asked: list[tuple[int, int, str]], turns: int) -> Main:
                     await source.close()
         finally:
             await source.close()
-        assert repr(source) == "<Supply, closed>"
+        assert repr(source) == "<BatchReader, closed>"
 
     return main
 
@@ -168,7 +168,7 @@ def test_one_batch_is_read_ahead_where_that_can_be_awaited() -> None:
             source.read_ahead()
             await asyncio.sleep(0)
         ahead = list(given)
-        assert repr(source) == "<Supply, 2 batches read of epoch 2>"
+        assert repr(source) == "<BatchReader, 2 batches read of epoch 2>"
         again, behind = await source.batch(Batch(2, 0)), await source.batch(Batch(2, 1))
         await source.close()
         return ahead, again, behind, source.openings
@@ -357,7 +357,7 @@ def test_what_is_no_exception_is_a_failure_of_the_program_as_well(
     async def main() -> None:
         source = supply(raises_at(where, ending))
         with pytest.raises(
-            errors.ProgramError, match=r"(?s)batches\(0\) must not fail.*test_supply\.py:\d+"
+            errors.ProgramError, match=r"(?s)batches\(0\) must not fail.*test_batch_reader\.py:\d+"
         ) as caught:
             await source.batch(Batch(0, 0))
         assert isinstance(caught.value.__cause__, ending)

@@ -504,7 +504,14 @@ def test_who_is_refused_again_and_again_does_not_spin() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"heartbeat_s": 0.0}, {"steps": 0}, {"epochs": 0}, {"missed": 0}, {"lease_s": 0.5}, {"agreement": "some"}],
+    [
+        {"heartbeat_s": 0.0},
+        {"steps": 0},
+        {"epochs": 0},
+        {"missed": 0},
+        {"lease_s": 0.5},
+        {"agreement": "some"},
+    ],
     ids=str,
 )
 def test_settings_that_cannot_mean_anything_are_refused(wrong: dict[str, Any]) -> None:

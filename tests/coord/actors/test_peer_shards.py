@@ -33,7 +33,7 @@ class Heard(af.Actor):
 
 
 class Place:
-    """Two coordinators, of one run and the next, and three shards of which number 1 has these fellows."""
+    """Two coordinators, of one run and the next, and three shards of which number 1 has these peers."""
 
     def __init__(self, system: af.ActorSystem) -> None:
         self.system = system
@@ -108,7 +108,7 @@ def test_who_leads_when_the_coordinator_is_lost_and_that_nobody_does_after_a_lat
         assert sorted(fellows.others) == [0, 2]
         assert not place.gone(place.shards[2], over=True)
         assert fellows.lost is None
-        assert repr(fellows) == f"<Fellows of shard 1: others [0], term {SECOND}>"
+        assert repr(fellows) == f"<PeerShards of shard 1: others [0], term {SECOND}>"
 
     met(body)
 

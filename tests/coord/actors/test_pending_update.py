@@ -24,7 +24,7 @@ def with_update(body: Any) -> None:
 
 def test_it_is_ready_then_committed_then_applied() -> None:
     async def body(update: PendingUpdate) -> None:
-        assert repr(update) == "<Update of version 0, not ready>"
+        assert repr(update) == "<PendingUpdate of version 0, not ready>"
         update.decision.staged()
         assert await update.ready
         committing = asyncio.create_task(update.commit())

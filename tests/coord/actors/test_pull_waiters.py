@@ -36,7 +36,7 @@ def test_those_are_woken_whose_version_has_come_and_at_the_end_all() -> None:
 
         who.wake(2)
         assert await woken(tasks) == [True, False, True]
-        assert repr(who) == "<Waiting for versions [3], at most 65536>"
+        assert repr(who) == "<PullWaiters for versions [3], at most 65536>"
 
         who.wake()
         assert await woken(tasks) == [True, True, True]

@@ -1,4 +1,4 @@
-"""A worker takes its seat, works, and leaves; and says what went wrong."""
+"""A worker takes its assignment, works, and leaves; and says what went wrong."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_cut_off_from_the_coordinator_it_takes_its_seat_anew() -> None:
         await crew.permit(2)
         assert crew.computes.at_work == 1
         assert crew.chief.said() == [Join("here"), Missed(1, 1, 2), Join("here")]
-        assert [m.life for m in crew.chief.said(Heartbeat)][-1] == 2
+        assert [m.incarnation for m in crew.chief.said(Heartbeat)][-1] == 2
 
     crewed(body, computes=Computes(100.0))
 

@@ -138,4 +138,4 @@ def test_behind_the_last_epoch_there_is_nothing() -> None:
 
     assert not some.left
     assert grant(some, 1) == []
-    assert repr(some) == "<Permits 1 out, last 2, <Batches from (1, 0), 0 again, sizes {0: 1}>>"
+    assert repr(some) == "<Permits 1 out, last 2, <BatchOrder from (1, 0), 0 again, sizes {0: 1}>>"

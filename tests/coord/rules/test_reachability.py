@@ -52,7 +52,7 @@ def test_the_run_bears_for_a_while_that_nobody_reaches_all_shards() -> None:
 
     reach.restore(1)
     assert reach.nobody((), 200.0) is None
-    assert repr(reach) == "<Reach: [] are cut off from a shard>"
+    assert repr(reach) == "<Reachability: [] are cut off from a shard>"
 
 
 def test_a_rest_has_a_longest_however_often_it_doubles() -> None:

@@ -15,7 +15,7 @@ def rounds(phase: CommitPhase) -> Any:
     members = [SimpleNamespace(process=f"worker{rank}") for rank in range(3)]
     return SimpleNamespace(
         version=6,
-        desk=None,
+        contributions=None,
         members=SimpleNamespace(members=members),
         commitment=SimpleNamespace(phase=phase, missing={1, 0}, chosen=((0, 12), (2, 14))),
     )

@@ -1,4 +1,4 @@
-"""The duty of a worker against a model that only counts: each permit is concluded once, or the worker ends."""
+"""A worker's state against a model that only counts: each permit is concluded once, or the worker ends."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_the_model_finds_a_permit_that_is_dropped_in_silence(monkeypatch: pytest
 
 
 def after(*events: Any) -> tuple[WorkerState, tuple[worker_state.Effect, ...]]:
-    """The duty after some events, and the effects of the last."""
+    """The worker's state after some events, and the effects of the last."""
     state: WorkerState = WorkerState()
     effects: tuple[worker_state.Effect, ...] = ()
     for event in events:

@@ -53,7 +53,9 @@ def test_elements_that_do_not_go_together_are_told_with_the_first_of_the_batch()
     seen, error = until_it_fails(batch(2, join=collate), chunks(elements, []))
 
     assert len(seen) == 1
-    assert "stage 'x' failed at element 2 of epoch 0: Uneven: needs equal structures, shapes" in str(error)
+    assert "stage 'x' failed at element 2 of epoch 0: UnevenElements: needs equal structures, shapes" in str(
+        error
+    )
     assert "got (2,) float64 and, 1 later, (3,) float64" in str(error)
 
 
@@ -151,4 +153,4 @@ def test_padding_goes_into_structures_with_values_of_their_own() -> None:
 def test_what_cannot_be_padded_is_refused(elements: list[Any]) -> None:
     _, error = until_it_fails(batch(2, join=lambda v: pad_batch(v, 0)), chunks(elements, []))
 
-    assert "Uneven: pads" in str(error)
+    assert "UnevenElements: pads" in str(error)

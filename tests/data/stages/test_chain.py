@@ -25,7 +25,7 @@ def chain(*operators: Operator, now: Any = lambda: 0.0) -> Chain:
 
 
 def run(made: Chain, n: int, sizes: list[int], most_epochs: int = 99) -> list[Any]:
-    """All that leaves, as a segment runs it."""
+    """All that leaves, as a pipeline worker runs it."""
     seen: list[Any] = []
     for epoch in range(most_epochs):
         for chunk in chunks(range(n), sizes, epoch):

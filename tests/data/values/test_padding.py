@@ -130,7 +130,8 @@ def test_the_first_batch_says_so_at_the_line_of_the_user(stage: str) -> None:
     with pytest.raises(InputError) as caught:
         asyncio.run(main())
 
-    assert "failed at element 0 of epoch 0: Uneven: needs a padding that int64 can hold, got 1.5" in str(
-        caught.value
+    assert (
+        "failed at element 0 of epoch 0: UnevenElements: needs a padding that int64 can hold, got 1.5"
+        in str(caught.value)
     )
     assert "where: defined at tests/data/values/test_padding.py:" in str(caught.value)

@@ -1,4 +1,4 @@
-"""Chance of pipelines."""
+"""Random numbers of pipelines."""
 
 from __future__ import annotations
 

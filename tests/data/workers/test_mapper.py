@@ -98,7 +98,7 @@ class Held:
 
 
 class Given:
-    """An inlet that gives chunks that are there already, and then ends the epoch."""
+    """A reader that gives chunks that are there already, and then ends the epoch."""
 
     def __init__(self, *chunks: Chunk) -> None:
         self.chunks = list(chunks)

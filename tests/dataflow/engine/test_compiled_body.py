@@ -19,7 +19,7 @@ from actorflow.runtime.tag import StepId, Tag
 
 
 def routine_of(graph: af.Graph, fetches: Any, feeds: Any) -> tuple[Routine, int]:
-    """The routine of the only functional node of a plan, and how many inputs it has."""
+    """The compiled body of the only functional node of a plan, and how many inputs it has."""
     program = lower(graph, [t.port for t in fetches], [t.port for t in feeds], ["/cpu:0"])
     (node,) = (node for node in program.nodes if node.kind is NodeKind.ROUTINE)
     assert node.routine is not None
@@ -34,7 +34,7 @@ def written(graph: af.Graph, fetches: Any, feeds: Any) -> CompiledBody:
 
 
 def computed(made: CompiledBody, *inputs: Any, step: int = 1) -> Any:
-    """What a routine gives, and how often it stopped."""
+    """What a compiled body gives, and how often it stopped."""
     if not made.turns:
         return made.function(step, (), 0, *inputs), 0
     out: list[Any] = []

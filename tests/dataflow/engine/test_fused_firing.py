@@ -176,7 +176,7 @@ def _of_the_turn_before(right: Any) -> Any:
 
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a firing is not counted": (fused_firing._Writer, "end", _uncounted),
-    "what is dead is computed": (fused_firing._Writer, "given", _never_dead),
+    "what is dead is computed": (fused_firing._Writer, "inputs_of", _never_dead),
     "controls are not awaited": (fused_firing, "_follows", _too_soon),
     "a value comes in the first turn alone": (Frame, "keep", lambda _right: lambda _self, _value, _at: None),
     "a merge sends within its turn": (fused_firing._Writer, "send", _of_the_turn_before),
@@ -230,7 +230,7 @@ class Seen(Unseeing):
         self.fired: Counter[str] = Counter()
 
     def firing(self, actor: Any, turn: Any) -> None:
-        self.fired[actor.lane] += 1
+        self.fired[actor.strand] += 1
 
 
 def test_an_instrument_is_told_of_every_node_in_every_turn() -> None:

@@ -189,7 +189,7 @@ def test_what_takes_long_goes_to_a_thread_and_comes_back_when_it_is_short_again(
     for seconds, times in ((0.5, 3), (30.0, 1), (0.5, 4)):
         takes[0] = seconds
         for _ in range(times):
-            it.measured(device, None, ())
+            it.measure(device, None, ())
 
     assert went == ["here"] * 4 + ["thread"] * 3 + ["here"]
 

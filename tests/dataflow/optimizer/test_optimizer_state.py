@@ -96,7 +96,7 @@ def test_an_array_that_stands_in_two_places_is_not_changed_in_both() -> None:
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        ({"v": touching(1)}, r"got <Rows 1 of \(4, 2\) float64> at state\['v'\]: None"),
+        ({"v": touching(1)}, r"got <SparseRows 1 of \(4, 2\) float64> at state\['v'\]: None"),
         ({"w": (touching(1),)}, r"at state\['w'\]\[0\]: None"),
         ({"n": touching(1)}, r"at state\['n'\]: 3"),
         (
@@ -116,7 +116,7 @@ def test_rows_of_nothing_or_of_something_else_are_refused(state: Any, text: str)
 
 
 def test_the_first_state_has_whole_arrays() -> None:
-    with pytest.raises(StateError, match=r"has whole arrays, got <Rows 1 of .*> at state\['w'\]"):
+    with pytest.raises(StateError, match=r"has whole arrays, got <SparseRows 1 of .*> at state\['w'\]"):
         OptimizerState({"w": touching(1)})
 
 

@@ -112,4 +112,4 @@ def test_a_step_that_ended_well_is_not_ended_again() -> None:
     assert gathering.done("a", True, [1])
     assert gathering.fail(StepAborted("too late")) == ()
     assert gathering.error is None and gathering.open == {"a"}
-    assert repr(gathering) == "<Gathering over, running [], aborting []>"
+    assert repr(gathering) == "<StepCompletion over, running [], aborting []>"

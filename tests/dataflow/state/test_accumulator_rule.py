@@ -150,7 +150,7 @@ def test_it_says_what_it_holds_and_who_waits() -> None:
     rule.apply("w", 0, "a")
     rule.take("t", 2)
 
-    assert repr(rule) == "<Accumulation 'a' 1 gradients at step 0, waiting 1 out>"
+    assert repr(rule) == "<AccumulatorRule 'a' 1 gradients at step 0, waiting 1 out>"
 
 
 class AccumulationMachine(RuleBasedStateMachine):

@@ -254,8 +254,8 @@ def test_it_says_what_it_holds_and_who_waits() -> None:
     barrier.take("t", 3)
     barrier.close("c", cancel=False)
 
-    assert repr(full(b"ab")) == "<Assembly 'b' 2 ready + 0 incomplete/unbounded, waiting 0 out>"
-    assert repr(barrier) == "<Assembly 'b' 2 ready + 0 incomplete/3, waiting 0 out, closed>"
+    assert repr(full(b"ab")) == "<BarrierRule 'b' 2 ready + 0 incomplete/unbounded, waiting 0 out>"
+    assert repr(barrier) == "<BarrierRule 'b' 2 ready + 0 incomplete/3, waiting 0 out, closed>"
 
 
 @dataclass

@@ -74,13 +74,13 @@ times = st.sampled_from([0.0, 1.0, 2.0, 3.0])
 steps = st.builds(
     RunningStep,
     fills=st.lists(names, max_size=2, unique=True),
-    parked=st.none() | st.dictionaries(names, times, min_size=1, max_size=2),
+    waiting=st.none() | st.dictionaries(names, times, min_size=1, max_size=2),
     holds=st.lists(names, max_size=1),
 )
 stuck_steps = st.builds(
     RunningStep,
     fills=st.lists(names, max_size=2, unique=True),
-    parked=st.dictionaries(names, times, min_size=1, max_size=2),
+    waiting=st.dictionaries(names, times, min_size=1, max_size=2),
     holds=st.lists(names, max_size=1),
 )
 systems = st.lists(steps, max_size=3) | st.lists(stuck_steps, max_size=4)

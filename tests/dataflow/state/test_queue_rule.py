@@ -317,7 +317,7 @@ def test_an_enqueue_waits_while_the_bytes_inside_and_its_own_exceed_the_limit() 
 
     assert queue.enqueue("late", [b"12345"]) == []
     assert queue.enqueue("small", [b"1"]) == [], "the head comes first"
-    assert repr(queue) == "<Fifo 'q' 1/unbounded, 6/10 bytes, peak 1, waiting 2 in, 0 out>"
+    assert repr(queue) == "<FifoRule 'q' 1/unbounded, 6/10 bytes, peak 1, waiting 2 in, 0 out>"
     assert [a.who for a in queue.dequeue("c")] == ["c", "late", "small"]
     assert (queue.bytes, queue.peak_bytes) == (6, 6)
 

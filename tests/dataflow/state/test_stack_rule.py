@@ -56,7 +56,7 @@ def test_it_says_what_it_holds() -> None:
     pile = StackRule("s", max_bytes=10)
     pile.push("w", "a", 6)
 
-    assert repr(pile) == "<Pile 's' 1/unbounded elements, 6/10 bytes>"
+    assert repr(pile) == "<StackRule 's' 1/unbounded elements, 6/10 bytes>"
 
 
 class PileMachine(RuleBasedStateMachine):

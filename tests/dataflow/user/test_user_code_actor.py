@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused_at_the_users_line(outputs: Any, returned: 
         run(graph, lambda s: s.run(made))
     assert "py_actor 'wrong' must return what its outputs say" in caught.value.what
     assert caught.value.where is not None
-    assert re.fullmatch(r".*test_performer\.py:\d+", str(caught.value.where.defined_at))
+    assert re.fullmatch(r".*test_user_code_actor\.py:\d+", str(caught.value.where.defined_at))
     assert caught.value.where.node == "wrong"
 
 
@@ -366,7 +366,7 @@ def test_a_call_that_waits_is_forgotten_with_its_step() -> None:
             return before, after, repr(cell.behaviour), len(system.timer_wheel)
 
     *shown, timers = simulated(main)
-    told = "<PerformerActor of py_actor 'nap', {} of at most 1 run, {} wait>"
+    told = "<UserCodeActor of py_actor 'nap', {} of at most 1 run, {} wait>"
     assert shown == [told.format(1, 2), told.format(1, 1), told.format(0, 0)]
     assert timers == 0
 

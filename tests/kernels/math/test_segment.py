@@ -1,4 +1,4 @@
-"""Folding rows where they belong, against folding them one by one after each other."""
+"""Adding up rows where they belong, against adding them up one by one after each other."""
 
 from __future__ import annotations
 

@@ -239,7 +239,9 @@ def test_without_a_rule_a_gradient_is_an_error_that_names_the_node(kind: str) ->
             y = af.call(af.actor(Total), "add", x, outputs=F32, name="env")
         with pytest.raises(errors.GradientError, match=f"no gradient goes through {kind} 'env'") as caught:
             af.gradients(y + x, [x])
-        assert caught.value.where is not None and "test_user_code_ops.py" in str(caught.value.where.defined_at)
+        assert caught.value.where is not None and "test_user_code_ops.py" in str(
+            caught.value.where.defined_at
+        )
         assert af.gradients(af.stop_gradient(y) + x, [x])[0] is not None
 
 

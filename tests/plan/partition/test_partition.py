@@ -1,4 +1,4 @@
-"""A cut keeps what a program computes, sends each tensor once to each destination, and refuses the rest."""
+"""A partitioning keeps what a program computes, sends a tensor once to each destination, refuses the rest."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_what_is_the_same_in_all_turns_is_copied_before_them(read: str) -> None:
 
 
 def test_a_copy_of_what_enters_a_loop_waits_for_no_gate() -> None:
-    """Its gate was chosen for other nodes: what the loop gives may be among those for which it waits."""
+    """Its transfer control was chosen for other nodes: what the loop gives may be among what it waits for."""
     x = PlanNode("x", "x", NodeKind.KERNEL, (), outputs=(X,))
     first = {"frame": "loop", "is_constant": True}
     nodes = (

@@ -11,7 +11,7 @@ from actorflow.sim.engine.plan import Plan, Planned
 
 
 class Always:
-    """A chooser that always says the same, and counts the points that it meets."""
+    """A scheduler that always says the same, and counts the choice points that it meets."""
 
     def __init__(self, value: int) -> None:
         self.value = value

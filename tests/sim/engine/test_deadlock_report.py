@@ -86,7 +86,7 @@ def test_a_deadlock_of_actors_over_locks_shows_their_handlers_and_the_state_of_t
 
     for name in ("plato", "kant"):
         assert f"'actor {name}' waits in receive, {line('philosopher')}, for Lock.acquire()" in text
-    assert "'actor idle'" not in text  # its task is parked: it waits for nothing
+    assert "'actor idle'" not in text  # its task is idle: it waits for nothing
     assert "3 tasks wait" in text
     assert "table: 3 actors" in text
     assert "plato: suspended" in text

@@ -1,4 +1,4 @@
-"""Sets of asyncio that go by number in a run; each law fails without its part of `numbered`."""
+"""Sets of asyncio that go by number in a run; each law fails without its part of `deterministic_ids`."""
 
 from __future__ import annotations
 

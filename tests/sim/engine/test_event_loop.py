@@ -1,4 +1,4 @@
-"""The loop is asyncio's first come, first served, and keeps the order inside a lane under any schedule."""
+"""The loop is asyncio's first come, first served, and keeps the order inside a strand under any schedule."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_a_loop_that_looks_at_its_timers_before_every_step_is_caught(monkeypatch
     assert attempt(program(scripts)).result != on_asyncio(scripts)
 
 
-# -- lanes -----------------------------------------------------------------------------------------
+# -- strands ---------------------------------------------------------------------------------------
 
 
 def lanes_of(main: Callable[[dict[str, Strand | None]], Any]) -> dict[str, str]:
-    """Returns the labels of the lanes that the program notes."""
+    """Returns the labels of the strands that the program notes."""
     seen: dict[str, Strand | None] = {}
     outcome = attempt(lambda: main(seen))
     assert outcome.error is None
@@ -138,11 +138,11 @@ def test_a_context_that_the_program_made_is_still_of_this_run() -> None:
 
         async def outer() -> Any:
             loop: Any = asyncio.get_running_loop()
-            loop.enter_lane("host", life)
+            loop.enter_strand("host", life)
             return await asyncio.create_task(inner(), context=Context())
 
         lane, setting, _ = await asyncio.create_task(outer())
-        return lane.life is life, setting is ENVIRONMENT.get()
+        return lane.lifetime is life, setting is ENVIRONMENT.get()
 
     assert attempt(main).result == (True, True)
 

@@ -46,7 +46,7 @@ def test_a_harm_without_any_place_fails_at_once(kind: str, reaches: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("harm", "text"), [(("dorp", 0, 0), "unknown harm 'dorp'"), (("drop", 0, -1), "counted from 0")]
+    ("harm", "text"), [(("dorp", 0, 0), "unknown fault 'dorp'"), (("drop", 0, -1), "counted from 0")]
 )
 def test_a_harm_that_means_nothing_is_refused(harm: tuple[str, int, int], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
@@ -56,11 +56,11 @@ def test_a_harm_that_means_nothing_is_refused(harm: tuple[str, int, int], text: 
 @pytest.mark.parametrize(
     ("harms", "text"),
     [
-        ("crash", r"(?s)harms are a tuple of \(kind, a, b\), got 'crash'.*sim\.faults\(crash=1\)"),
-        (("crash", 0, 0), r"a harm is \(kind, a, b\), got 'crash'"),
+        ("crash", r"(?s)faults are a tuple of \(kind, a, b\), got 'crash'.*sim\.faults\(crash=1\)"),
+        (("crash", 0, 0), r"a fault is \(kind, a, b\), got 'crash'"),
         ((("crash", "x", 0),), "counted from 0, got"),
         ((("skew", 0, 0),), r"'skew' is done by hand and not drawn"),
-        ((("drop", 0, 0),) * 9, "a run has at most 8 harms, got 9"),
+        ((("drop", 0, 0),) * 9, "a run has at most 8 faults, got 9"),
     ],
 )
 def test_what_are_no_harms_is_refused(harms: Any, text: str) -> None:
@@ -115,7 +115,7 @@ def test_a_tally_shows_what_fired() -> None:
     quiet = repr(tally)
     tally.fired.update(split=2, crash=1, slow=0)
 
-    assert (quiet, repr(tally)) == ("no harm", "crash 1, split 2")
+    assert (quiet, repr(tally)) == ("no fault", "crash 1, split 2")
     tally.check()
 
 

@@ -97,7 +97,7 @@ def test_a_program_that_reaches_out_is_told_what_where_and_what_to_do(name: str)
 # Not multiprocessing: a process that is spawned would import the tests.
 @pytest.mark.parametrize("name", [name for name in REACHES if name != "multiprocessing"])
 def test_what_is_refused_in_a_run_works_before_and_after_it(name: str) -> None:
-    """The planted fault of the test above: without the seams each of these goes through."""
+    """The planted fault of the test above: without the patches each of these goes through."""
     reach, _ = REACHES[name]
     refused(reach)
 

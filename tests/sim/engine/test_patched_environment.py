@@ -116,7 +116,7 @@ def test_a_sleep_moves_the_clock_of_a_run_that_says_how() -> None:
 def snapshot() -> dict[str, object]:
     """Everything that stands where a run puts something else."""
     with simulated():
-        pass  # so that all seams are made
+        pass  # so that all patches are made
     return {
         f"{seam.space}.{seam.name}": getattr(seam.space, seam.name) for seam in patched_environment._patches
     }
@@ -154,7 +154,7 @@ def test_everything_is_put_back_whatever_ends_the_run(body: Callable[[], None]) 
 
 
 def snapshot_differs(before: dict[str, object]) -> bool:
-    """Every single name is replaced, so a seam that does nothing is seen."""
+    """Every single name is replaced, so a patch that does nothing is seen."""
     return all(
         getattr(s.space, s.name) is not before[f"{s.space}.{s.name}"] for s in patched_environment._patches
     )

@@ -96,7 +96,7 @@ def test_a_harm_at_a_point_that_does_not_have_it_is_refused() -> None:
 
 
 def test_a_harm_that_there_is_not_is_refused_when_the_plan_is_read() -> None:
-    with pytest.raises(ConfigError, match="'a>b#1 dropp' names no harm that there is\n.*drop, clog"):
+    with pytest.raises(ConfigError, match="'a>b#1 dropp' names no fault that there is\n.*drop, clog"):
         Plan("a>b#1 dropp")
 
 

@@ -98,7 +98,7 @@ def test_a_run_is_a_function_of_its_schedule(scripts: Any, schedule: Schedule) -
 
 
 class Stream:
-    """Three lanes with numbered call_soon each, started by three tasks; the log must keep each in order."""
+    """Three strands with numbered call_soon each, started by three tasks; the log must keep each in order."""
 
     async def main(self) -> None:
         self.log: list[tuple[str, int]] = []  # of the last run: some schedules need a first one
@@ -202,7 +202,7 @@ def test_schedules_are_values_that_can_be_printed_and_pasted() -> None:
 
 
 def swapped(lanes: int) -> Callable[[], Coroutine[Any, Any, None]]:
-    """A bug of depth 2: it shows where the last of n lanes reads between two writes of the first."""
+    """A bug of depth 2: it shows where the last of n strands reads between two writes of the first."""
 
     async def main() -> None:
         state = {"a": 0, "b": 0}
@@ -229,7 +229,7 @@ def swapped(lanes: int) -> Callable[[], Coroutine[Any, Any, None]]:
 
 @pytest.mark.parametrize("lanes", [3, 6])
 def test_pct_finds_a_bug_of_depth_2_as_often_as_it_promises(lanes: int) -> None:
-    """At least 1 in n * k of the seeds, with n lanes and k steps (ASPLOS 2010, theorem 1)."""
+    """At least 1 in n * k of the seeds, with n strands and k steps (ASPLOS 2010, theorem 1)."""
     main = swapped(lanes)
     fifo = attempt(main)
     assert fifo.error is None

@@ -1,4 +1,4 @@
-"""Whose turn it is: a lane stands aside for k turns, keeps its own order, and always goes in the end."""
+"""Whose turn it is: a strand is delayed by k turns, keeps its own order, and always goes in the end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from actorflow.sim.engine.schedulers import PCT, Ranks, Seeded
 from actorflow.sim.engine.strands import Strand
 from actorflow.sim.engine.turn_order import PATIENCE, Order
 
-Item = tuple[int, int]  # lane, number
+Item = tuple[int, int]  # strand, number
 
 
 class Told:
-    """A chooser that says what a list says, in the order in which it is asked, then 0."""
+    """A scheduler that says what a list says, in the order in which it is asked, then 0."""
 
     def __init__(self, values: list[int]) -> None:
         self._values = deque(values)
@@ -31,7 +31,7 @@ class Told:
 
 
 class Reference:
-    """Standing aside, told slowly: every lane that does has a number of turns left."""
+    """Delays, told slowly: every strand that is delayed has a number of turns left."""
 
     def __init__(self, ask: Callable[[int], int]) -> None:
         self._ask = ask
@@ -63,7 +63,7 @@ class Reference:
 
 
 class Desk:
-    """An order and its lanes, and a queue of numbered items."""
+    """An order and its strands, and a queue of numbered items."""
 
     def __init__(self, chooser: Scheduler, lanes: int = 4) -> None:
         self.choices = Choices(chooser)
@@ -84,7 +84,7 @@ class Desk:
         return item
 
     def play(self, moves: list[int | None]) -> list[Item]:
-        """Pushes to the lane of each number, takes at each None, and takes what is left."""
+        """Pushes to the strand of each number, takes at each None, and takes what is left."""
         for move in moves:
             if move is not None:
                 self.push(move)
@@ -133,7 +133,7 @@ def test_a_lane_keeps_its_own_order(moves: list[int | None], asides: list[int]) 
 def test_nobody_is_passed_for_longer_than_the_lanes_may_stand_aside(
     seed: int, moves: list[int | None]
 ) -> None:
-    """Also where every lane stands aside whenever it is asked."""
+    """Also where every strand is delayed whenever it is asked."""
     desk = Desk(Seeded(seed, p=1.0).scheduler([]))
     waited: Counter[Item] = Counter()
 
@@ -146,7 +146,7 @@ def test_nobody_is_passed_for_longer_than_the_lanes_may_stand_aside(
             waited.update(desk.queue)
             assert len(desk.queue) == before - 1
 
-    # Of the lanes' four the others go first for at most MAX_DELAY turns each time its items come up.
+    # Of the strands' four the others go first for at most MAX_DELAY turns each time its items come up.
     assert all(turns <= (number + 1) * (MAX_DELAY + 4) + 60 for (_, number), turns in waited.items())
 
 
@@ -249,7 +249,7 @@ def test_a_run_by_delays_is_told_exactly_by_its_plan(
 
 
 def test_a_lane_of_low_rank_is_not_passed_for_ever() -> None:
-    """A program may wait in a loop for what another lane does; asyncio would let that one go."""
+    """A program may wait in a loop for what another strand does; asyncio would let that one go."""
     for seed in range(20):
         desk = Desk(PCT(seed, depth=1).scheduler([]), lanes=2)
         desk.push(0)

@@ -54,7 +54,7 @@ async def test_a_law_that_names_all_can_be_given_by_position(
     world: World, schedule: Any, faults: Faults, n: int
 ) -> None:
     assert isinstance(faults, Faults)
-    assert hasattr(schedule, "chooser")
+    assert hasattr(schedule, "scheduler")
     assert 1 <= n <= 5
     world["a"].ref("b/nobody").tell(n)
 
@@ -63,7 +63,7 @@ async def test_a_law_that_names_all_can_be_given_by_position(
 @given(sim.schedules(), st.data())
 @sim.world("a", "b")
 async def test_a_law_may_name_only_its_schedule(world: World, schedule: Any, data: st.DataObject) -> None:
-    assert hasattr(schedule, "chooser")
+    assert hasattr(schedule, "scheduler")
     assert data.draw(st.just(3)) == 3
 
 

@@ -28,7 +28,7 @@ def test_the_usual_things_pass() -> None:
         (None, r"got None\n +try: +sim\.FIFO, sim\.Plan\(\"\.\.\.\"\), sim\.Seeded"),
         (7, r"got 7\n +try: +sim\.Seeded\(7\)"),
         (sim.Seeded, r"got <class .*\n +try: +sim\.FIFO, sim\.Plan"),
-        (sim.NO_FAULTS, r"got Faults\(harms=\(\)\)\n +try: +faults="),
+        (sim.NO_FAULTS, r"got Faults\(faults=\(\)\)\n +try: +faults="),
     ],
 )
 def test_what_is_no_schedule_is_refused(schedule: Any, text: str) -> None:

@@ -134,7 +134,7 @@ def test_harms_and_delays_of_the_first_place_are_one_entry() -> None:
 
 
 def late(plan: Plan, label: str) -> int:
-    """Returns by how much that lane is late in all."""
+    """Returns by how much that strand is late in all."""
     return sum(int(d.text) for d in plan.deviations if d.label == label)
 
 

@@ -53,7 +53,7 @@ def test_no_kind_of_harm_is_no_harm(drawn: Faults) -> None:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_kind_of_harm_can_be_asked_for(kind: str) -> None:
-    found = find(faults(**{kind: 1}), lambda drawn: bool(drawn.harms), settings=QUICK)
+    found = find(faults(**{kind: 1}), lambda drawn: bool(drawn.faults), settings=QUICK)
 
     assert found == Faults(((kind, 0, 0),))
 
@@ -61,13 +61,13 @@ def test_every_kind_of_harm_can_be_asked_for(kind: str) -> None:
 @pytest.mark.parametrize(
     ("limits", "text"),
     [
-        ({"quake": 1}, "unknown harm 'quake'"),
+        ({"quake": 1}, "unknown fault 'quake'"),
         ({"drop": 0}, "drop is how many there may be in one run, got 0"),
         ({"drop": -1}, "drop is how many there may be in one run, got -1"),
         ({"drop": True}, "drop is how many there may be in one run, got True"),
         ({"drop": 1.5}, "drop is how many there may be in one run, got 1.5"),
-        ({"crash": 100_000}, "a run has at most 8 harms in all, got 100000"),
-        ({"crash": 5, "drop": 4}, "(?s)at most 8 harms in all, got 9.*crash=5, drop=4"),
+        ({"crash": 100_000}, "a run has at most 8 faults in all, got 100000"),
+        ({"crash": 5, "drop": 4}, "(?s)at most 8 faults in all, got 9.*crash=5, drop=4"),
         ({"straggle": 1}, r"(?s)'straggle' is done by hand.*world\.straggle.*drawn are reorder, dup"),
         ({"swizzle": 1}, r"(?s)'swizzle' is done by hand.*world\.hold, world\.slow, world\.swizzle"),
     ],

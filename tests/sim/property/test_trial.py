@@ -104,7 +104,7 @@ def test_a_plan_of_several_deviations_is_told_whole() -> None:
 
 
 async def reversed_lanes() -> None:
-    """Fails only where ten lanes go in exactly the reverse order: nine deviations."""
+    """Fails only where ten strands go in exactly the reverse order: nine deviations."""
     order: list[int] = []
 
     async def lane(k: int) -> None:
@@ -115,7 +115,7 @@ async def reversed_lanes() -> None:
 
 
 class Backwards:
-    """A schedule that is no plan: every lane stands aside for all that come after it."""
+    """A schedule that is no plan: every strand is delayed behind all that come after it."""
 
     needs_survey = False
 

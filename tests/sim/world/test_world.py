@@ -39,7 +39,7 @@ def echoes(world: World) -> dict[str, list[Any]]:
     return heard
 
 
-# -- harms by hand ---------------------------------------------------------------------------------
+# -- faults by hand --------------------------------------------------------------------------------
 
 
 def test_a_split_loses_what_is_sent_both_ways_until_it_heals() -> None:

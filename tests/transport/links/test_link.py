@@ -131,7 +131,7 @@ def test_an_idle_link_says_no_more_than_it_must() -> None:
     before = net.a.stats().datagrams_sent
     net.pass_time(100.0)
 
-    assert 38 <= net.a.stats().datagrams_sent - before <= 41  # one beat in 2.5 s
+    assert 38 <= net.a.stats().datagrams_sent - before <= 41  # one heartbeat in 2.5 s
     assert (net.at_a.losses, net.at_b.losses) == ([], [])
 
 
@@ -175,7 +175,7 @@ def test_a_lost_word_about_credit_is_asked_for() -> None:
     net.b.release(net.at_b.parked[0])
     assert net.from_b.forms() == [DatagramKind.BEAT]
     net.lose()
-    net.pass_time(1.0)  # no beat is due by then
+    net.pass_time(1.0)  # no heartbeat is due by then
 
     assert [envelope.body for envelope in net.at_b.got] == [1, 2]
     assert DatagramKind.PROBE in {datagram.form for datagram in net.from_a.log}

@@ -53,7 +53,7 @@ class Process:
 
 
 class Two(RuleBasedStateMachine):
-    """Two processes that greet, beat, give up and start again; nothing arrives for certain."""
+    """Two processes that greet, send heartbeats, give up and start again; nothing arrives for certain."""
 
     handshake: type[Handshake] = Handshake
 

@@ -32,7 +32,7 @@ def pair(n: int) -> KeyPair:
 
 rings = st.lists(st.integers(0, 99).map(pair), min_size=1, max_size=5, unique=True).map(tuple).map(KeyRing)
 
-# -- rings -----------------------------------------------------------------------------------------
+# -- key rings -------------------------------------------------------------------------------------
 
 
 @given(ring=rings)
@@ -98,7 +98,7 @@ def test_secrets_are_not_shown() -> None:
     assert pair(1).secret not in repr(KeyRing((pair(1),)))
 
 
-# -- doors -----------------------------------------------------------------------------------------
+# -- ZAP domains -----------------------------------------------------------------------------------
 
 RING = KeyRing((pair(1), pair(2)))
 

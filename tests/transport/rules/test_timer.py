@@ -13,7 +13,7 @@ from tests.transport.net import Time
 
 
 class Bell:
-    """An alarm that writes down when it came, and how late."""
+    """A timer that writes down when it came, and how late."""
 
     def __init__(self) -> None:
         self.time = Time()
