@@ -1,4 +1,4 @@
-"""The command line. What it can do is in `command`; here is the door, which is light.
+"""The command line's entry point, which is light: what it can do is in `command`.
 
 numpy and rich take most of a second to import. They are imported inside the block that is ready for
 Ctrl-C, which may come that early.

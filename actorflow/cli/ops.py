@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints what is asked for; returns 0.
 
     Raises:
-        ProgramError: when there is no op or verb of that name; lists near ones.
+        ProgramError: when there is no op or API function of that name; lists near ones.
     """
     if args.name is not None:
         lines = explain(args.name)

@@ -1,8 +1,7 @@
 """Which cluster `dump` and `top` look at, and how its processes are asked.
 
 A cluster on this machine has a folder, and in it a socket for each process that answers such questions
-(`cluster.inspect.monitor`); whoever can enter the folder may ask. Others are asked at addresses that are
-given.
+(`cluster.inspect.monitor`); whoever can enter the folder may ask. Others are asked at given addresses.
 """
 
 from __future__ import annotations

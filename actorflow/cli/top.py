@@ -109,7 +109,7 @@ class Rates:
 
 
 def rates(now: ProcessReport, before: ProcessReport | None) -> Rates | None:
-    """Returns the rates of a process; None where there is no earlier look at this life of it."""
+    """Returns the rates of a process; None where there is no earlier look at this incarnation of it."""
     if before is None or (before.incarnation, before.pid) != (now.incarnation, now.pid):
         return None
     seconds = now.at_s - before.at_s

@@ -138,7 +138,7 @@ def _serve(
 
 
 def _code(reason: ActorflowError | None) -> int:
-    """Returns with what a process ends; 2 where each of its lives would end alike."""
+    """Returns with what a process ends; 2 where each of its incarnations would end alike."""
     wrong = isinstance(reason, ConfigError | PlacementError) and not is_full(reason)
     return Exit.USAGE if wrong else code_of(reason)
 

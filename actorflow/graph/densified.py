@@ -1,4 +1,4 @@
-"""Rows that become dense are named: an update of three rows should not cost a million in silence.
+"""Warns where sparse rows become dense: an update of three rows should not cost a million in silence.
 
 An op that knows nothing of rows, a sum with a dense gradient and a rule that takes dense gradients only
 give the right values. But a step then computes all rows, so each such place is told as `DenseRows`, once a

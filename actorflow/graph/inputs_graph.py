@@ -1,4 +1,4 @@
-"""Which graph a verb builds into where no `with g:` is open: that of its inputs.
+"""Which graph an API function builds into where no `with g:` is open: that of its inputs.
 
 A notebook builds over many cells, and a script adds one more tensor at its end. What they write has inputs,
 and these belong to a graph, so nothing has to be said again. Where there are none (a constant, a placeholder,
@@ -19,7 +19,7 @@ from actorflow.graph.graph import Graph, current_or_none
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DEEPEST = 4  # lists within lists that arguments of verbs are; a longer way is no argument of a verb
+_DEEPEST = 4  # lists within lists that arguments of API functions are; a longer way is none
 
 
 def graph_of(values: Iterable[Any], depth: int = _DEEPEST) -> Graph | None:

@@ -79,7 +79,7 @@ def meaning(returncode: int) -> str:
 
 
 def worth_restart(returncode: int) -> bool:
-    """Tells whether another life may do better than the one that ended so.
+    """Tells whether another incarnation may do better than the one that ended so.
 
     Not one that is done, that was asked to end (SIGTERM, Ctrl-C, hang-up), whose output nobody reads, whose
     coordinator is gone, or whose command is wrong: all of these would end in the same way again, or are meant

@@ -1,4 +1,4 @@
-"""What a launcher leaves to a child, and the variables in which that stands."""
+"""What a child inherits from its launcher, and the environment variables in which that stands."""
 
 from __future__ import annotations
 

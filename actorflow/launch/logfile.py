@@ -36,7 +36,7 @@ def files(path: Path) -> tuple[Path, Path, Path]:
 
 
 class LogFile:
-    """The log of one process, in all of its lives.
+    """The log of one process, in all of its incarnations.
 
     INVARIANT: its files hold at most `begin_bytes + 2 * newest_bytes`, and some lines of its own.
 

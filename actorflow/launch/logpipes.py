@@ -36,7 +36,7 @@ class LogPipes:
         """Returns the end of a new pipe to which a child prints; the caller closes it once that has started.
 
         Args:
-            name: Of the child: all of its lives have one log.
+            name: Of the child: all of its incarnations have one log.
             path: Of the log.
 
         Raises:

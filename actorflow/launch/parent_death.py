@@ -1,4 +1,4 @@
-"""A child's side of its launcher's death: it hears of it, may end in peace, and ends in any case.
+"""Ends a child whose launcher has died: it hears of that, may end in peace, and ends in any case.
 
 A thread waits for the end of the death pipe, which comes however the launcher dies. It has the loop call
 what was asked for, and ends the process a moment later, also when the loop is held up.

@@ -26,7 +26,7 @@ GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A life of a process has begun."""
+    """An incarnation of a process has begun."""
 
     name: str
     incarnation: int
@@ -35,7 +35,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """A life has ended; `asked` says whether `stop` was called for it, `meaning` how it ended."""
+    """An incarnation has ended; `asked` says whether `stop` was called for it, `meaning` how it ended."""
 
     name: str
     incarnation: int
@@ -46,7 +46,7 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Restarting:
-    """The next life begins in so many seconds."""
+    """The next incarnation begins in so many seconds."""
 
     name: str
     after_s: float
@@ -54,7 +54,7 @@ class Restarting:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """A process was worth another life, and has had too many; `why` ends a sentence with its name."""
+    """A process was worth another incarnation, and has had too many; `why` ends a sentence with its name."""
 
     name: str
     why: str
@@ -68,9 +68,9 @@ class ProcessEnd:
     """How a process ended for good.
 
     Attributes:
-        returncode: Of its last life, as `subprocess` has it.
+        returncode: Of its last incarnation, as `subprocess` has it.
         why: The end of a sentence that begins with its name.
-        gave_up: Whether it was worth another life and has had too many.
+        gave_up: Whether it was worth another incarnation and has had too many.
     """
 
     returncode: int
@@ -80,7 +80,7 @@ class ProcessEnd:
 
 @dataclass(slots=True, eq=False)
 class _SupervisedProcess:
-    """A process in all of its lives.
+    """A process in all of its incarnations.
 
     INVARIANT: while `end` is open, it has a child that is not reaped or a timer.
     """
@@ -143,7 +143,7 @@ class ProcessSupervisor:
             env: All of its environment variables, None for this process's; `ACTORFLOW_INCARNATION` is added.
             restarts: Whether it is started again.
             log: Where what it prints goes, see `logfile`; None for the streams of this process.
-            keys: Key material that every life of it reads from a pipe.
+            keys: Key material that every incarnation of it reads from a pipe.
 
         Raises:
             LaunchError: when it cannot be started, its log cannot be written, one of the name is there, or
@@ -177,7 +177,7 @@ class ProcessSupervisor:
         return self._logs.tail(name, lines)
 
     def incarnation(self, name: str) -> int:
-        """Returns which life of a process this is, or the last one was."""
+        """Returns the number of the present incarnation of a process, or of the last one."""
         return self._charges[name].incarnation
 
     async def end(self, name: str) -> ProcessEnd:
@@ -222,10 +222,10 @@ class ProcessSupervisor:
     async def __aexit__(self, *failure: object) -> None:
         await self.close()
 
-    # ------------------------------------------------------------------------------ lives
+    # ----------------------------------------------------------------------- incarnations
 
     def _begin(self, charge: _SupervisedProcess) -> None:
-        """Starts the next life."""
+        """Starts the next incarnation."""
         if self._closed:
             message = f"the supervisor must be open to start {charge.name}"
             raise LaunchError(message)
@@ -260,7 +260,7 @@ class ProcessSupervisor:
             self._say(Started(charge.name, charge.incarnation, charge.child.pid))
 
     def _ended(self, charge: _SupervisedProcess, returncode: int) -> None:
-        """A life has ended, and its process is reaped."""
+        """An incarnation has ended, and its process is reaped."""
         if charge.child is not None:
             self._guard.forget_child(charge.child.pid)
         charge.child = None
@@ -289,7 +289,7 @@ class ProcessSupervisor:
         charge.end.set_result(ProcessEnd(charge.returncode, over.why, over.gave_up))
 
     def _ask(self, charge: _SupervisedProcess) -> None:
-        """Asks a process to end; one that waits for its next life has ended."""
+        """Asks a process to end; one that waits for its next incarnation has ended."""
         charge.asked = True
         if charge.child is not None:
             charge.child.send(signal.SIGTERM)

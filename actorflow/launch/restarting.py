@@ -1,7 +1,7 @@
 """Decides whether a process that has ended is started again, and after how long.
 
-The k-th restart in a row waits `first_s · 2^(k-1)`, at most `max_s`; a life that lasted `healthy_s` ends the
-row. In any `window_s` seconds there are at most `limit` restarts; one more gives the process up.
+The k-th restart in a row waits `first_s · 2^(k-1)`, at most `max_s`; an incarnation that lasted `healthy_s`
+ends the row. In any `window_s` seconds there are at most `limit` restarts; one more gives the process up.
 
 Pure rules: no clock, no process. `process_supervisor.py` obeys them.
 """
@@ -24,7 +24,7 @@ class Restarts:
         window_s: Length of that window.
         first_s: How long the first restart waits; each further one in a row twice as long.
         max_s: The longest wait.
-        healthy_s: A life that lasted as long ends a row.
+        healthy_s: An incarnation that lasted as long ends a row.
     """
 
     limit: int = 5
@@ -57,7 +57,7 @@ class Past:
 
     Attributes:
         restarts: When it was decided to start it again, in seconds; those within the last window.
-        row: How many restarts there were since a life was healthy.
+        row: How many restarts there were since an incarnation was healthy.
     """
 
     restarts: tuple[float, ...] = ()
@@ -77,7 +77,7 @@ class GiveUp:
 
     Attributes:
         why: The end of a sentence that begins with its name.
-        gave_up: Whether it was worth another life and has had too many.
+        gave_up: Whether it was worth another incarnation and has had too many.
     """
 
     why: str
@@ -93,7 +93,7 @@ def decide(
         past: What it had been through before.
         rule: How often it may be started again.
         returncode: How it ended, as `subprocess` has it.
-        lasted_s: How long this life was.
+        lasted_s: How long this incarnation was.
         now_s: The time, on any clock that does not go back.
     """
     if not worth_restart(returncode):
@@ -112,7 +112,7 @@ def told_incarnation(said: str | None, previous: int, now_ms: int) -> int:
 
     Args:
         said: `ACTORFLOW_INCARNATION`, or None.
-        previous: Of the life before in this process, 0 for none.
+        previous: Of the incarnation before in this process, 0 for none.
         now_ms: The time.
 
     Raises:
@@ -127,5 +127,5 @@ def told_incarnation(said: str | None, previous: int, now_ms: int) -> int:
 
 
 def next_incarnation(previous: int, now_ms: int) -> int:
-    """Returns the incarnation of the next life: the time, but always above the one before."""
+    """Returns the number of the next incarnation: the time, but always above the one before."""
     return max(previous + 1, now_ms)

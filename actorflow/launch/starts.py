@@ -45,7 +45,7 @@ class StartProgress:
     Attributes:
         passed_s: How long it has taken.
         charged_s: How much of its time that was.
-        used: What its present life had used at the last look.
+        used: What its present incarnation had used at the last look.
     """
 
     passed_s: float = 0.0
@@ -63,7 +63,7 @@ def look(start: StartProgress, passed_s: float, used: Used | None) -> StartProgr
     """
     if used is None:
         return StartProgress(start.passed_s + passed_s, start.charged_s + passed_s, start.used)
-    before = start.used if used.cpu_s >= start.used.cpu_s else Used()  # less is another life
+    before = start.used if used.cpu_s >= start.used.cpu_s else Used()  # less is another incarnation
     worked_s = used.cpu_s - before.cpu_s
     queued_s = max(0.0, used.queued_s - before.queued_s)  # less where a thread has ended
     works = worked_s + queued_s > _WORKS * passed_s

@@ -23,7 +23,7 @@ class Task:
         ps, workers: How many of these the cluster has, at least 1 each.
         coordinator: The address at which the chief is to be found, such as "tcp://10.0.0.1:4000".
         source: Which variables said so.
-        incarnation: Which life of it this is, in milliseconds since the epoch; None when nobody has said, and
+        incarnation: Which one of it this is, in milliseconds since the epoch; None when nobody has said, and
             the process takes the time of its start.
         bind: The address at which others are to find this one; None when it may choose.
         local: Its number among the processes of its machine, for the choice of a device; None when unknown.

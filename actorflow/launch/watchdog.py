@@ -1,4 +1,4 @@
-"""The launcher's side of its own death: a pipe that ends with it, and a program that reads the pipe."""
+"""Lets no child outlive a launcher that dies: a pipe ends with it, and a program reads the pipe."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from actorflow.ops.nn.convolutions import conv1d, conv2d, conv3d
 from actorflow.ops.nn.sliding import Padding, Sizes, plain_padding, sizes
 
 CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {1: conv1d, 2: conv2d, 3: conv3d}
-"""The verb for each number of axes that filters slide along."""
+"""The function for each number of axes that filters slide along."""
 
 
 class Conv(Layer):

@@ -237,5 +237,5 @@ def check_count(what: str, name: str, count: Any) -> None:
 
 
 def refusal(what: str, rule: str, hint: str | None = None) -> SpecError:
-    """The error that says `rule` of a verb, at the user's line."""
+    """The error that says `rule` of a function, at the user's line."""
     return SpecError(f"{what} {rule}", where=Where(op=what, defined_at=source_line()), hint=hint)

@@ -1,4 +1,4 @@
-"""Does a graph grow with every step? Then each step is planned anew, and nothing is ever let go of.
+"""Warns of a graph that grows with every step: each is planned anew, and nothing is ever let go of.
 
 Counted are the plans of which the fetches were built on the same lines of the program, each after the graph
 had grown since the one before. A loop that builds its nodes outside of itself makes one such plan; one that

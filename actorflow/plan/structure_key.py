@@ -1,4 +1,4 @@
-"""Two programs that do the same in the same way have one key: an installed one can run for the other.
+"""A key that programs share which do the same in the same way: an installed one can run for the other.
 
 A graph that builds the same nodes again, with every step, gives each time a program of other nodes and other
 names, and otherwise the same. The key is what is left without the names: kinds, ops, attributes, edges,

@@ -6,8 +6,8 @@ A step, in the order of time:
 2. a worker does its own part, which a shared machine delays, and asks every server for what it reads;
 3. a server handles one message at a time, and answers with the variables;
 4. a worker writes a variable back as soon as it has it; the server acknowledges that;
-5. with all acknowledged the worker tells the coordinator, whose policy (`coord.rules.policy.Sync`) waits for
-all.
+5. with all acknowledged the worker tells the coordinator, whose policy (`coord.rules.policy.Sync`) waits
+   for all.
 
 No tensors are made: messages are said to have the size that theirs would have (`sim.world.nic_model`).
 """

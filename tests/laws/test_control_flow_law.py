@@ -199,7 +199,7 @@ TURNS = Drawn([7], [("loop", 0, 9, [0, 0], BODY, [-1, -2], 8, None)])
 
 FAULTS: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "tokens of turns are mixed": (NodeActor, "turn_after", _mixed),
-    "a branch fires that is not taken": (Region, "pivoted", lambda: _early),
+    "a branch fires that is not taken": (Region, "pivot_node", lambda: _early),
     "all turns have one number": (partition, "counter", lambda: lambda live: (live.step.id, 0, 0, 0)),
 }
 

@@ -391,7 +391,7 @@ def test_the_law_finds_pulls_that_read_in_the_middle_of_a_commit(monkeypatch: py
     async def hasty(self: Any, pull: Pull) -> Pulled:
         self._check_coming(pull.version)
         while pull.version > self.version:
-            await self._waiting.reached(pull.version, self.system.create_future())
+            await self._pulls.wait_for(pull.version, self.system.create_future())
             self._check_coming(pull.version)
         values = {name: (await ref.ask(Read()))[0] for name, ref in self._variables.items()}
         return Pulled(self.version, values)

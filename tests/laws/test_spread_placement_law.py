@@ -68,7 +68,7 @@ def placers(count: int) -> st.SearchStrategy[str | Placer]:
     )
     limits = st.sampled_from([{}, {}, dict.fromkeys(devices, 300.0), dict.fromkeys(devices, 120.0)])
     made = st.builds(
-        Placer, way=st.sampled_from(["greedy", "list"]), cost=costs, limits=limits, late=st.booleans()
+        Placer, way=st.sampled_from(["greedy", "list"]), cost=costs, limits=limits, alap=st.booleans()
     )
     return st.sampled_from(["first", "greedy", "list"]) | made
 

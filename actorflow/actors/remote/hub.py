@@ -42,7 +42,7 @@ class RemoteHub:
             message = f"a process is named by a word without '/', got {name!r}"
             raise ConfigError(message)
         if system.outside is not None:
-            message = f"a system has one post, got '{name}' beside {system.outside!r}"
+            message = f"a system has one hub, got '{name}' beside {system.outside!r}"
             raise ActorError(message)
         self.system = system
         self.name = name
@@ -218,7 +218,7 @@ class _AttachedChannel:
     started = True
 
     def __init__(self, post: RemoteHub) -> None:
-        self.name = f"post of {post.name}"
+        self.name = f"hub of {post.name}"
         self._hub = post
 
     def begin(self) -> None:

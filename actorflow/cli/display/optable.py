@@ -26,7 +26,7 @@ class Row:
 
     Attributes:
         group: The module of its constructor, in one word.
-        call: How it is called; with `af.` in front when it is one of the user's verbs.
+        call: How it is called; with `af.` in front when it is one of the API functions.
         summary: The first line of the docstring.
     """
 
@@ -67,7 +67,7 @@ def row(definition: OpDef) -> Row:
 
 
 def api_function(definition: OpDef) -> Callable[..., Any]:
-    """Returns the user's verb of the op's name, which may do more than the constructor; else that."""
+    """Returns the API function of the op's name, which may do more than the constructor; else that."""
     users = getattr(ops, definition.name, None) if definition.name in ops.__all__ else None
     return definition.constructor if users is None else users
 
@@ -82,7 +82,7 @@ def groups() -> Iterator[tuple[str, str, list[Row]]]:
 
 
 def find_composed() -> dict[str, Callable[..., Any]]:
-    """Returns the user's verbs that are no ops themselves but put some together."""
+    """Returns the API functions that are no ops themselves but put some together."""
     told = {id(api_function(d)) for d in opdef.table().values()}
     verbs = {id(getattr(ops, name)) for name in ops.__all__}
     return {
@@ -119,7 +119,7 @@ def arguments(constructor: Callable[..., Any]) -> str:
     parts: list[str] = []
     starred = False
     for p in inspect.signature(constructor).parameters.values():
-        if p.name in ("self", "name"):  # every verb takes a name
+        if p.name in ("self", "name"):  # every API function takes a name
             continue
         if p.kind is p.KEYWORD_ONLY and not starred:
             parts.append("*")

@@ -117,7 +117,7 @@ class ProcessAgent(Actor):
             case Dismiss(actor):
                 await self._dismiss(actor)
             case _:
-                what = f"a steward takes what cluster.messages says, got {type(message).__name__}"
+                what = f"an agent takes what cluster.messages says, got {type(message).__name__}"
                 raise CoordinationError(what)
 
     def _works(self) -> bool:

@@ -290,7 +290,7 @@ class Worker(Actor):
             self._rest(seat.wait_s)
             return
         if not isinstance(seat, Assignment):
-            what = f"a coordinator answers Join with Seat, got {type(seat).__name__}"
+            what = f"a coordinator answers Join with Assignment, got {type(seat).__name__}"
             raise InternalError(what)
         begun = self._obey(worker_state.seated(self._state, seat))
         self._heartbeat()

@@ -1,4 +1,4 @@
-"""Sources that are there already: arrays, and numbers."""
+"""Sources whose elements are in memory already: arrays, and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements that somebody else puts into a queue."""
+"""A source of elements that somebody else puts into a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements that own their memory: one that is kept must not keep what it was cut from."""
+"""Copies of views: an element that is kept must not keep the memory that it was cut from."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class FunctionName:
 def name_function(function: Any) -> FunctionName:
     """Returns the name of a function, or the one that is written `"module:qualname"`.
 
-    A `FunctionName` as it is.
+    A `FunctionName` is returned as it is.
 
     Raises:
         ConfigError: when no other process could find it: a lambda, a function inside another one, a

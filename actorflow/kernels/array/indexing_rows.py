@@ -1,4 +1,4 @@
-"""Where indices point: each way of addressing as rows of a matrix and one number for each index.
+"""Maps indices to rows: each way of addressing becomes rows of a matrix and one number for each index.
 
 An array of n places with w elements each is seen as a matrix (n, w), and k indices as k numbers in
 [0, n), checked. Then gathering takes rows and scattering combines rows, whatever the indices mean:

@@ -1,4 +1,4 @@
-"""Work that is cut into parts, for who began it and for whoever has nothing else to do."""
+"""Runs work in parts, by the thread that began it and by those that have nothing else to do."""
 
 from __future__ import annotations
 

@@ -25,10 +25,7 @@ from actorflow.values.arrays import Array, Library
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """A way to fold: the function of two rows, how `kernels.array.indexing_rows` calls it.
-
-    What folding nothing gives.
-    """
+    """A way to fold: the function of two rows, how `indexing_rows` calls it, what folding nothing gives."""
 
     function: str
     join: str

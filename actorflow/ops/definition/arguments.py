@@ -1,8 +1,8 @@
-"""What verbs take beside tensors: every argument is held to the annotation of its parameter.
+"""What API functions take beside tensors: every argument is held to the annotation of its parameter.
 
-A verb is decorated with `api_function`, and need not look at the kinds of its arguments itself. What Python
+Each is decorated with `api_function`, and need not look at the kinds of its arguments itself. What Python
 and numpy write in several ways comes in as one: an integer of numpy is an int, a list of them a
-tuple. What cannot be meant is a SpecError that names the verb, the argument and the value, at the
+tuple. What cannot be meant is a SpecError that names the function, the argument and the value, at the
 user's line. Tensors (`Any`) are not looked at here; `graph.builder` makes them of what it is given.
 """
 
@@ -261,7 +261,7 @@ KINDS: Mapping[str, ArgumentKind | None] = {
     "Sequence[Variable]": ArgumentKind("a list or tuple of variables", _list),
     "float | Sequence[float]": ArgumentKind("a number or several", _numbers),
     "tuple[float, float]": ArgumentKind("two numbers", _range),
-    # What the verb looks at itself, since it depends on more than one argument:
+    # What the function looks at itself, since it depends on more than one argument:
     **dict.fromkeys(
         (
             "Sizes",
@@ -293,7 +293,7 @@ def _kind(parameter: Parameter) -> ArgumentKind | None:
     elif parameter.name == "seed" and base != annotation:
         found = KINDS["Whole"]  # it is mixed into 63 bits
     elif parameter.name == "shape" and base == "Iterable[int]":
-        found = KINDS["Iterable[Dim]"]  # verbs say themselves what must be known
+        found = KINDS["Iterable[Dim]"]  # functions say themselves what must be known
     else:
         found = KINDS[base]
     if found is None:
@@ -308,10 +308,10 @@ def _kind(parameter: Parameter) -> ArgumentKind | None:
 
 
 def api_function(function: Callable[P, R]) -> Callable[P, R]:
-    """Returns the verb with its arguments held to their annotations, and its errors placed.
+    """Returns the API function with its arguments held to their annotations, and its errors placed.
 
-    An error without a line gets the user's; one of a verb that the user called, and that speaks of
-    the verbs which this one is made of, is said to come from it. Where no graph is open, that of the
+    An error without a line gets the user's; one of a function that the user called, and that speaks of
+    the functions which this one is made of, is said to come from it. Where no graph is open, that of the
     arguments is.
     """
     op = function.__name__
@@ -381,7 +381,7 @@ _Call = tuple[str, Sequence[str], Sequence[Any], Mapping[str, Any]]
 
 
 def _error(error: ActorflowError, op: str, call: _Call | None) -> ActorflowError:
-    """The error with the user's line, and with the call of the user where the text is of another verb.
+    """The error with the user's line, and with the call of the user where the text is of another function.
 
     Errors of nodes tell all inputs. Those raised before there is a node, and those of nodes that the
     user never wrote, get the call instead.
@@ -398,7 +398,7 @@ def _error(error: ActorflowError, op: str, call: _Call | None) -> ActorflowError
 
 
 _NAMES: set[str] = set()
-"""All verbs."""
+"""All API functions."""
 
 _NAMED = re.compile(
     r"^(?P<head>(?:[\w ]+ of )?)(?P<name>\w+)(?= (?:takes?|needs?|folds|keeps|have|must|lies)\b)"
@@ -406,9 +406,9 @@ _NAMED = re.compile(
 
 
 def _in_the_name_of(op: str, what: str) -> str:
-    """The refusal of another verb, of which `op` is made, as one of `op`, which the user knows.
+    """The refusal of another API function, of which `op` is made, as one of `op`, which the user knows.
 
-    A word that is the name of a verb is one where it takes or needs something: `size must be positive`
+    A word that is the name of a function is one where it takes or needs something: `size must be positive`
     speaks of an argument.
     """
     found = _NAMED.match(what)
@@ -420,7 +420,7 @@ def _in_the_name_of(op: str, what: str) -> str:
 
 
 def _through_users(error: ActorflowError) -> bool:
-    """Whether it came through code of the user, who called the verb that it names: in the body of a loop."""
+    """Whether it came through code of the user, who called what it names: in the body of a loop."""
     at = error.__traceback__
     while at is not None:
         if is_users(at.tb_frame):

@@ -11,7 +11,7 @@ from actorflow.runtime.call_site import source_line
 
 @contextmanager
 def error_context(op: str) -> Iterator[None]:
-    """Gives the SpecErrors raised inside the name of the verb and the user's line."""
+    """Gives the SpecErrors raised inside the name of the function and the user's line."""
     try:
         yield
     except SpecError as error:

@@ -232,7 +232,7 @@ def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdi
 
 
 def _quantile(op_name: str, x: Any, q: float | Sequence[float], axis: int | None, keepdims: bool) -> Tensor:
-    """`quantile` for the verb of that name, which errors call it."""
+    """`quantile` for the function of that name, which errors call it."""
     x = as_tensor(x)
     ordered, at = (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
     check_axis(op_name, ordered, at)

@@ -23,11 +23,11 @@ Definition = TypeVar("Definition", bound=ResourceDef)
 class Handle(Generic[Definition]):
     """What a program holds of state that an actor owns: builds the nodes that ask it.
 
-    Subclasses make the definition and give the verbs.
+    Subclasses make the definition and give the methods.
     """
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Has the verbs of a kind of state build into its graph where none is open."""
+        """Has the methods of a kind of state build into its graph where none is open."""
         super().__init_subclass__(**settings)
         methods_in_own_graph(cls)
 
@@ -94,7 +94,7 @@ def resource_name(graph: Graph, name: str | None, default: str, where: Where) ->
 
 
 def shared_name_of(graph: Graph, shared_name: str | None, kind: str, where: Where) -> dict[str, Any]:
-    """Returns the fields of a definition that say under what its state is shared: `**sharing(…)`.
+    """Returns the fields of a definition that say under what its state is shared: `**shared_name_of(…)`.
 
     Raises:
         GraphError: for a shared name that is no text, or that other state of the graph has.

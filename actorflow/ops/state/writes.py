@@ -24,7 +24,7 @@ from actorflow.values.spec import Shape, Spec, merge, show, spec
 
 @methods_in_own_graph
 class VariableWrites:
-    """The verbs of a variable that write some of its rows, or count; `Variable` inherits them.
+    """The methods of a variable that write some of its rows, or count; `Variable` inherits them.
 
     Rows are named by integers along the first axis, of any shape; a negative one counts from the end,
     and one that names no row is an error of the step, which writes nothing. There is one update for

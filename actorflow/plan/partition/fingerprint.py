@@ -1,4 +1,4 @@
-"""Do two processes mean the same program? A number says so."""
+"""A number that two processes share when they mean the same program."""
 
 from __future__ import annotations
 

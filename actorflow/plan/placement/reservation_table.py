@@ -1,4 +1,4 @@
-"""When something that does one thing at a time is free: a device, or one direction of a link."""
+"""A reservation table of what does one thing at a time: a device, or one direction of a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where asyncio goes through a set of addresses: in a run it goes by the order of making.
+"""Numbers what asyncio keeps in sets of addresses, so that a run goes through them in order of making.
 
 Tasks and futures of the loop have their number for a hash, and so have sets of them an order that
 every run repeats. Four places of asyncio hold others, or keep a set from run to run:

@@ -4,8 +4,7 @@
 everything back at the end. Other threads of the process see the real world throughout.
 
 Time follows the clock of the run; `time.time` begins at `EPOCH_S`. Chance: `actorflow.sim.engine.chance`.
-What is refused: `actorflow.sim.engine.forbidden_calls`. Each of these says what it cannot replace. Here it
-is:
+What is refused: `actorflow.sim.engine.forbidden_calls`. Each says what it cannot replace. Here it is:
 
 - functions bound before the run, as in `from time import perf_counter`;
 - `datetime.now`, `utcnow`, `today` and `date.today`: C methods of C classes. To replace the classes

@@ -67,7 +67,7 @@ class Link:
         peer: Name of the process at the other end.
         wire: Leads there.
         timers: The time of this process.
-        incarnation: Its life; larger than in any earlier life, and than that of an earlier link to this peer.
+        incarnation: Its own; larger than any before, and than that of an earlier link to this peer.
         receiver: Who takes what comes; see `connect`.
         program: Which program this process runs, by its hash: the peer must run the same.
         settings: What this end may hold, and how long it waits.

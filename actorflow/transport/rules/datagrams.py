@@ -50,8 +50,8 @@ class SessionEnd(NamedTuple):
     """One end of a session: the larger one is the later.
 
     Attributes:
-        incarnation: The life of the process.
-        attempt: The session within that life.
+        incarnation: Of the process.
+        attempt: The session within that incarnation.
     """
 
     incarnation: int

@@ -1,6 +1,6 @@
 """Which session two links are in: who each is, how they meet, and what a stranger's word does.
 
-A session is a pair of ends. An end is (incarnation, attempt): the life of a process, and a number that
+A session is a pair of ends. An end is (incarnation, attempt): which start of a process, and a number that
 grows each time this end begins anew. So no pair comes twice, and the later of two ends of a peer is larger.
 
 1. Each end says Hello, from its own end to the peer's as far as it knows that (`NOBODY` at first), again
@@ -13,8 +13,8 @@ grows each time this end begins anew. So no pair comes twice, and the later of t
    and is answered by Reset, which tells the end that is remembered. A Reset ends the session of whoever is
    still in it. So a process that was paused and given up finds out by the first word it says, or hears.
    Who hears it from a later end than it knows says Hello instead.
-5. Who greets and hears a Reset is of an earlier life only if that tells of a later end than its own. Else
-   its peer was in the session first, and has ended it: it says Hello again.
+5. Who greets and hears a Reset is of an earlier incarnation only if that tells of a later end than its own.
+   Else its peer was in the session first, and has ended it: it says Hello again.
 6. Whoever ends a session takes the next attempt.
 
 Nothing here decides when to speak: `link` does, and it owns the clock.
@@ -33,7 +33,7 @@ class Phase(Enum):
     GREETING = auto()  # the first session has not begun; what is sent waits for it
     OPEN = auto()
     DOWN = auto()  # the last session is over, and this end says Hello
-    QUIET = auto()  # the same, and the peer has closed its end: only a later life of it can say Hello
+    QUIET = auto()  # the same, and the peer has closed its end: only a later incarnation of it can say Hello
     CLOSED = auto()  # for good
 
 
@@ -47,7 +47,7 @@ class Heard(Enum):
     IGNORE = auto()
     RESTARTED = auto()  # the session is over: a later end of the peer speaks. End it, then ask again
     ENDED = auto()  # the session is over: the peer said so
-    FENCED = auto()  # the peer knows a later life of this process
+    FENCED = auto()  # the peer knows a later incarnation of this process
 
 
 class Handshake:

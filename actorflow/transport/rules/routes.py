@@ -4,7 +4,7 @@ Every connection has a routing id of its own: the name of the process, and chanc
 that is not the way to that name so far, by the end of a session that its datagram comes from (`SessionEnd`):
 
 1. There is no way yet: it becomes the way if it says Hello. Else it may speak of a session that this process
-   had in an earlier life; the link hears that, as one of no session, and what it says goes back there.
+   had in an earlier incarnation; the link hears that, as one of no session, and what it says goes back there.
 2. It says Hello from a later end than the way's: the process has started or begun again. It becomes the way.
    This has to be believed, or no process that was started again would get in.
 3. It speaks as the same end, and the way is broken: the process has dialled anew. It becomes the way.

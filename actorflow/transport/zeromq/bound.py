@@ -267,7 +267,7 @@ class Bound:
             if caller is not None:
                 caller.contact_changed()
 
-    # -- the entrance ------------------------------------------------------------------------------
+    # -- the bound addresses -----------------------------------------------------------------------
 
     def _answer_zap(self) -> None:
         self._addresses_bound.answer_zap()

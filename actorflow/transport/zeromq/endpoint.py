@@ -247,7 +247,7 @@ class _PeerWire:
         self.receive(datagram)
 
     def heard_from(self, routing_id: bytes, datagram: list[Buffer]) -> None:
-        """Takes a datagram of an earlier life; what it brings about goes back there."""
+        """Takes a datagram of an earlier incarnation; what it brings about goes back there."""
         self._answered = routing_id
         try:
             self.heard(datagram)

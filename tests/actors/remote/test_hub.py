@@ -89,7 +89,7 @@ def test_a_process_whose_name_is_no_word_is_refused(name: str) -> None:
 
 def test_a_system_has_one_post_and_no_channel_to_itself() -> None:
     async def body(here: RemoteHub, _there: RemoteHub, channel: End) -> None:
-        with pytest.raises(ActorError, match="a system has one post, got 'again' beside <RemoteHub 'here'"):
+        with pytest.raises(ActorError, match="a system has one hub, got 'again' beside <RemoteHub 'here'"):
             RemoteHub(here.system, "again")
         channel.peer = "here"
         with pytest.raises(ConfigError, match="leads to another process, got one to 'here'"):

@@ -552,7 +552,7 @@ def test_a_channel_needs_a_receiver_and_an_incarnation() -> None:
         ({"flight": SendWindow(65, 1 << 20)}, "a flight is 1 to 64 chunks and 1048576 bytes or more"),
         ({"flight": SendWindow(4, 100)}, "a flight is"),
         ({"flight": SendWindow(4.5, 1 << 20)}, "a flight is"),  # type: ignore[arg-type]
-        ({"flight": (4, 1 << 20)}, r"flight must be of Flight, got \(4, 1048576\)"),
+        ({"flight": (4, 1 << 20)}, r"flight must be of SendWindow, got \(4, 1048576\)"),
         ({"window": Window(1.5, 2)}, "got window="),  # type: ignore[arg-type]
         ({"window": (1, 1)}, r"window must be of Window, got \(1, 1\)"),
         ({"control": None}, "control must be of Window, got None"),
