@@ -231,7 +231,7 @@ def _names(found: list[Export]) -> str:
         "ON_TOP = frozenset({",
         *_packed([f'"{name}",' for name in top_names(found)], "    "),
         "})  # fmt: skip",
-        '"""What users write as `af.NAME`."""', "",
+        '"""What users write behind `af.` and has no other dot."""', "",
         "NAMESPACES = frozenset({",
         *_packed([f'"{name}",' for name in sorted({*namespaces.WRITTEN, *namespaces.ROOMS})], "    "),
         "})  # fmt: skip",

@@ -30,7 +30,7 @@ ON_TOP = frozenset({
     "tile", "transpose", "tril", "triu", "trunc", "types", "unique_all", "unique_counts", "unique_inverse",
     "unique_values", "unstack", "var", "vecdot", "where", "while_loop", "zeros", "zeros_like",
 })  # fmt: skip
-"""What users write as `af.NAME`."""
+"""What users write behind `af.` and has no other dot."""
 
 NAMESPACES = frozenset({
     "arrays", "autodiff", "data", "datasets", "errors", "image", "init", "io", "linalg", "math", "nn",
