@@ -86,7 +86,7 @@ def minimize(
 
 def _checked_loss(loss: Any) -> Tensor:
     """Returns the loss as a tensor; a variable is read."""
-    if hasattr(loss, "as_tensor"):
+    if not isinstance(loss, Tensor) and hasattr(loss, "as_tensor"):
         loss = loss.as_tensor()
     if not isinstance(loss, Tensor):
         message = f"a loss is a tensor of the graph, got {type(loss).__name__} {loss!r:.60}"

@@ -17,6 +17,7 @@ import pytest
 import actorflow as af
 from actorflow import other_names, sim
 from actorflow.errors import ConfigError, GraphError, UnknownArgument
+from actorflow.graph.methods import Methods
 from actorflow.graph.opdef import table
 from actorflow.other_names import KEYWORDS
 
@@ -355,3 +356,28 @@ def test_a_wrong_argument_of_run_is_told_before_anything_runs() -> None:
 
 def test_names_of_arguments_do_not_lead_in_a_circle() -> None:
     assert all(name != ours for name, ours in KEYWORDS.items())
+
+
+def test_a_step_asks_no_tensor_for_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of an answer takes 40 µs; a step of 10,000 nodes with 100 fetches took twice as long by it."""
+    asked: list[str] = []
+    answer = Methods.__getattr__
+
+    def counted(self: Methods, name: str) -> Any:
+        asked.append(name)
+        return answer(self, name)
+
+    async def main() -> None:
+        with af.Graph() as graph:
+            v = af.Variable(1.0, name="v")
+            a = af.placeholder("float32", (), name="a")
+            y = af.stack([a * 2, v.read()])
+        async with af.Session(graph) as session:
+            monkeypatch.setattr(Methods, "__getattr__", counted)
+            assert not hasattr(y, "anything")
+            for _ in range(3):  # planned, then as planned
+                await session.run({"y": [y, (a, None)]}, {a: 1.0})
+
+    af.run(main())
+
+    assert asked == ["anything"]

@@ -109,7 +109,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     for x in wanted:
         _check_read_outside(graph, targets, [part for part in _parts(x) if not isinstance(part, Tensor)])
     parted = [[next(found) for _ in _parts(x)] for x in wanted]
-    return [x.joined(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
+    return [x.joined(g) if _is_parted(x) else g[0] for x, g in zip(wanted, parted, strict=True)]
 
 
 def _check_path_inside(body: Body, targets: Sequence[Tensor], x: Any) -> None:
@@ -172,8 +172,12 @@ def back_through(
 
 def _parts(x: Any) -> Sequence[Any]:
     """What `x` is made of: itself, or the parts of a partitioned variable."""
-    parts: Sequence[Any] = x.parts if hasattr(x, "parts") else (x,)
+    parts: Sequence[Any] = x.parts if _is_parted(x) else (x,)
     return parts
+
+
+def _is_parted(x: Any) -> bool:
+    return not isinstance(x, Tensor) and hasattr(x, "parts")
 
 
 def listed(values: Any) -> list[Any]:
