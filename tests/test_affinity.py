@@ -290,7 +290,7 @@ INSIDE = "is told by those whom it looks after, in their handlers"
 ELSEWHERE: dict[type, dict[str, str]] = {
     ActorSystem: {
         **dict.fromkeys(("stats", "dump"), LOOKS),
-        **dict.fromkeys(("failed", "ended", "gone", "forget", "buried", "join", "hurry"), INSIDE),
+        **dict.fromkeys(("failed", "missed", "ended", "gone", "forget", "buried", "join", "hurry"), INSIDE),
         "__aenter__": OPENS,
         "open": OPENS,
     },

@@ -37,10 +37,12 @@ def look(folder: Path) -> Survey:
 
 
 class Holding(Actor):
-    def __init__(self, until: threading.Event) -> None:
+    def __init__(self, begun: threading.Event, until: threading.Event) -> None:
+        self._begun = begun
         self._until = until
 
     def receive(self, message: Any) -> None:
+        self._begun.set()
         self._until.wait(DEADLINE_S)
 
 
@@ -68,11 +70,12 @@ def test_whoever_enters_the_folder_may_ask_and_the_socket_goes_with_the_process(
 
 
 def test_it_answers_while_the_loop_is_held_up(folder: Path) -> None:
-    until = threading.Event()
+    begun, until = threading.Event(), threading.Event()
     found: list[Report] = []
 
     def ask() -> None:
         try:
+            assert begun.wait(DEADLINE_S)
             found.append(look(folder).reports["worker0"])
         finally:
             until.set()
@@ -81,7 +84,7 @@ def test_it_answers_while_the_loop_is_held_up(folder: Path) -> None:
         async with ActorSystem(name="worker0") as system:
             process = Process("worker0", 1, system, regression())
             with answering(process, folder):
-                system.spawn(Holding, until, name="holding").tell("hold it up")
+                system.spawn(Holding, begun, until, name="holding").tell("hold it up")
                 thread = threading.Thread(target=ask)
                 thread.start()
                 await asyncio.to_thread(thread.join)
