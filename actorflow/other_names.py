@@ -268,7 +268,8 @@ def missing_method(obj: object, name: str, table: Mapping[str, str], verb: str =
     elif (known := table.get(name.lower())) is not None:
         hint = known.format(name)
     else:
-        hint = _method_hint(name, type(obj), verb)
+        kind: Any = type(obj)
+        hint = _method_hint(name, kind, verb)
     return without(message, hint, name, obj)
 
 
