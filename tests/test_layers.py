@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def dotted(path: Path, root: Path) -> str:
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix("__init__").removesuffix(".")
 
 
+@cache
 def sources(root: Path) -> dict[str, ast.Module]:
     """The modules of a package by name, as seen from it; the package itself is ""."""
     return {dotted(path, root): ast.parse(path.read_text()) for path in sorted(root.rglob("*.py"))}
@@ -122,9 +124,11 @@ def strays(module: str, source: ast.AST) -> set[str]:
     }
 
 
-def arrows(modules: dict[str, ast.Module]) -> set[tuple[str, str]]:
+@cache
+def arrows(root: Path) -> set[tuple[str, str]]:
     """Who imports whom, of modules of the package."""
     found = set()
+    modules = sources(root)
     for name, tree in modules.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -159,13 +163,13 @@ def upward(root: Path) -> list[tuple[str, str]]:
     rank = {name.strip("()"): -i for i, name in enumerate(rooms())}
     return [
         (a, b)
-        for a, b in sorted(arrows(sources(root)))
+        for a, b in sorted(arrows(root))
         if a and (not b or rank[a.split(".")[0]] < rank[b.split(".")[0]])
     ]
 
 
 def mutual(root: Path) -> list[tuple[str, str]]:
-    found = arrows(sources(root))
+    found = arrows(root)
     return sorted((a, b) for a, b in found if a < b and (b, a) in found)
 
 
