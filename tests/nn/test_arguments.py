@@ -103,7 +103,9 @@ def test_every_layer_is_tried() -> None:
     classes = {name for name in af.nn.__all__ if isinstance(getattr(af.nn, name), type)}
     untried = classes - LAYERS.keys() - NOT_HERE
 
-    assert not untried, f"add arguments and a call of {sorted(untried)} to LAYERS in tests/nn/test_arguments.py"
+    assert not untried, (
+        f"add arguments and a call of {sorted(untried)} to LAYERS in tests/nn/test_arguments.py"
+    )
     assert LAYERS.keys() <= classes
 
 
