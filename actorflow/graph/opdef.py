@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from inspect import unwrap
 from typing import Any, TypeVar
 
 from actorflow.errors import GraphError, SpecError
@@ -116,14 +117,15 @@ def op(
     With `takes_bytes` its spec rule is asked about bytes too, with `takes_lists` about lists of tensors.
     For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose
     attributes `accepts` cannot find by itself, or that takes other dtypes with others: some sets of them,
-    all of the keys.
+    all of the keys. What is defined again on the same line of the same file replaces what was: a program that
+    is run and imported as well, or a cell of a notebook.
 
     Raises:
         GraphError: when another op has that name.
     """
 
     def register(constructor: Constructor) -> Constructor:
-        if name in _TABLE:
+        if name in _TABLE and not _is_same(_TABLE[name].constructor, constructor):
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
         rule = _guard(name, spec, takes_bytes=takes_bytes, takes_lists=takes_lists)
@@ -133,6 +135,13 @@ def op(
         return constructor
 
     return register
+
+
+def _is_same(before: Callable[..., Any], now: Callable[..., Any]) -> bool:
+    """Whether both were defined on the same line of the same file."""
+    codes = [getattr(unwrap(made), "__code__", None) for made in (before, now)]
+    places = {(code.co_filename, code.co_firstlineno) for code in codes if code is not None}
+    return None not in codes and len(places) == 1
 
 
 def flow_op(name: str, spec: SpecRule) -> None:

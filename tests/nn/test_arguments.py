@@ -102,8 +102,13 @@ def use(layer: str, made: dict[str, Any], called: dict[str, Any]) -> Any:
 
 def test_every_layer_is_tried() -> None:
     functions = {*ops.__all__}  # tests/ops/definition/test_arguments.py tries these
+    wanted = {*af.nn.__all__} - NOT_HERE - functions
+    untried = wanted - LAYERS.keys()
 
-    assert set(LAYERS) == {*af.nn.__all__} - NOT_HERE - functions
+    assert not untried, (
+        f"add arguments and a call of {sorted(untried)} to LAYERS in tests/nn/test_arguments.py"
+    )
+    assert LAYERS.keys() == wanted
 
 
 def faults(build: Callable[[Any], Any]) -> list[str]:

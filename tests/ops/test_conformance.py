@@ -102,8 +102,9 @@ def test_every_computed_op_has_a_sample_and_a_kernel() -> None:
         n for n in COMPUTED if not {(n, "numpy"), (n, registry.EVERY)} & registry.table().keys()
     ]
 
-    assert not without_sample, f"add @sample(...) for {without_sample}"
-    assert not without_kernel, f"add @kernel(...) for {without_kernel}"
+    missing = [f"add @kernel(...) to actorflow/kernels for {n!r}" for n in without_kernel]
+    missing += [f"add @sample(...) to tests/ops/samples_*.py for {n!r}" for n in without_sample]
+    assert not missing, "; ".join(missing)
 
 
 def test_every_sample_is_of_an_op() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from actorflow import optim
 from actorflow.optim.elementwise import _ELEMENTS
+from actorflow.optim.transform import _RULES
 from actorflow.values.arrays import as_dtype
 from tests.strategies import examples
 
@@ -91,6 +92,12 @@ def frozen(tree: Any) -> Any:
     for leaf in leaves(tree):
         leaf.flags.writeable = False
     return tree
+
+
+def test_every_rule_keeps_the_laws() -> None:
+    lawless = (set(_RULES) & set(optim.__all__)) - {transform.name for transform in RULES.values()}
+
+    assert not lawless, f"add {sorted(lawless)} to RULES in tests/optim/test_laws.py"
 
 
 @every_rule

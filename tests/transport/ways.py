@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -293,6 +294,50 @@ def _real(
     return run
 
 
+async def _over_own_wire(test: Test, window: Window) -> None:
+    """Over the wire that docs/extending.md shows."""
+    own = import_module("examples.own_wire")
+    *wires, server = await own.connected()
+    receivers = Recorder(), Recorder()
+    made = replace(REAL, window=window)
+    a, b = (
+        Link(peer, wire, own.LoopTimers(), incarnation=1, settings=made)
+        for peer, wire in zip(reversed(NAMES), wires, strict=True)
+    )
+    wires[0].link, wires[1].link = a, b
+
+    def at_rest() -> bool:
+        here, there = a.stats(), b.stats()
+        return (
+            all(link.unacknowledged == link.in_line for link in (here, there))
+            and here.datagrams_sent == there.datagrams_received
+            and there.datagrams_sent == here.datagrams_received
+        )
+
+    async def settle() -> None:
+        for _ in range(3):  # a word that is due leaves within ack_s
+            await until(at_rest)
+            await asyncio.sleep(2 * REAL.ack_s)
+        await until(at_rest)
+
+    try:
+        a.connect(receivers[0])
+        b.connect(receivers[1])
+        await until(lambda: a.phase is b.phase is Phase.OPEN)
+        await test(Ends(a, b, *receivers, settle, None, window))
+    finally:
+        for wire in wires:
+            if wire.transport is not None:
+                wire.transport.abort()
+        server.close()
+        await server.wait_closed()
+
+
+def _own_wire(test: Test, window: Window = WINDOW) -> None:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_over_own_wire(test, window))
+
+
 WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
@@ -303,5 +348,6 @@ WAYS = (
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),
     Way("ipc, shared", _real("ipc", shares=True, loops=loop_factory()), real=True),
     Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
+    Way("own wire", _own_wire, real=True),
     Way("curve", _real("tcp", keyed=True, loops=loop_factory()), real=True),
 )

@@ -190,6 +190,8 @@ def _devices(definition: OpDef, takes: Accepted | None) -> str:
     if definition.effect not in (Effect.PURE, Effect.RANDOM):
         return ON_HOST
     libraries = {library for op, library in registry.table() if op == definition.name}
+    if not libraries:
+        return "missing"
     if not libraries & {registry.EVERY, "cupy"}:
         names = () if takes is None else (*takes.outputs, *(n for one in takes.inputs for n in one))
         return "no card: bytes" if name_of(BYTES) in names else "numpy"

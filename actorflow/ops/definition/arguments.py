@@ -18,7 +18,7 @@ from operator import index
 from sys import _getframe
 from typing import Any, ParamSpec, TypeVar
 
-from actorflow.errors import ActorflowError, SpecError, Where
+from actorflow.errors import ActorflowError, ConfigError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor
 from actorflow.graph.inputs_graph import graph_for
@@ -285,8 +285,8 @@ KINDS: Mapping[str, ArgumentKind | None] = {
 _DTYPE = ArgumentKind("a dtype", _dtype)
 
 
-def _kind(parameter: Parameter) -> ArgumentKind | None:
-    annotation = str(parameter.annotation)
+def _kind(op: str, parameter: Parameter) -> ArgumentKind | None:
+    annotation = _annotation(parameter)
     base = annotation.removesuffix(" | None")
     if parameter.name == "dtype":
         found: ArgumentKind | None = _DTYPE
@@ -294,6 +294,9 @@ def _kind(parameter: Parameter) -> ArgumentKind | None:
         found = KINDS["Whole"]  # it is mixed into 63 bits
     elif parameter.name == "shape" and base == "Iterable[int]":
         found = KINDS["Iterable[Dim]"]  # functions say themselves what must be known
+    elif base not in KINDS:
+        what = f"nothing is known of what {op} takes as {parameter.name!r}, got the annotation {annotation!r}"
+        raise ConfigError(what, hint=f"Any is not looked at; others are {', '.join(list(KINDS)[1:7])}")
     else:
         found = KINDS[base]
     if found is None:
@@ -302,6 +305,14 @@ def _kind(parameter: Parameter) -> ArgumentKind | None:
         return found
     plain = found.plain
     return ArgumentKind(f"{found.says}, or None", lambda value: None if value is None else plain(value))
+
+
+def _annotation(parameter: Parameter) -> str:
+    """The annotation as it is written; a parameter without one is not looked at."""
+    found = parameter.annotation
+    if found is Parameter.empty:
+        return "Any"
+    return found.__name__ if isinstance(found, type) else str(found).removeprefix("typing.")
 
 
 # ---------------------------------------------------------------------------------- the decorator
@@ -313,11 +324,14 @@ def api_function(function: Callable[P, R]) -> Callable[P, R]:
     An error without a line gets the user's; one of a function that the user called, and that speaks of
     the functions which this one is made of, is said to come from it. Where no graph is open, that of the
     arguments is.
+
+    Raises:
+        ConfigError: when a parameter has an annotation that `KINDS` does not know.
     """
     op = function.__name__
     _NAMES.add(op)
     parameters = list(signature(function).parameters.values())
-    kinds = {p.name: kind for p in parameters if (kind := _kind(p)) is not None}
+    kinds = {p.name: kind for p in parameters if (kind := _kind(op, p)) is not None}
     ordered = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     if any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
         ordered = []

@@ -24,7 +24,8 @@ class Wire(Protocol):
         """Sends one datagram, of one or two buffers; never waits and never raises.
 
         The buffers do not change any more, and may be borrowed for as long as it takes. Whoever is at the
-        other end hands them, as they are, to `Link.receive`, though not before this call has returned.
+        other end hands them to `Link.receive`, as the same one or two buffers, not joined, though not before
+        this call has returned.
         """
         ...
 

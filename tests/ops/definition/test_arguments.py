@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from actorflow import ops
-from actorflow.errors import ActorflowError, SpecError
+from actorflow.errors import ActorflowError, ConfigError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
+from actorflow.ops.definition.arguments import api_function
 from actorflow.values.arrays import name_of
 from tests.ops.calls import CALLS, Fed, made
 
@@ -73,11 +74,17 @@ def _before(verb: str, name: str) -> bool:
 LINE = [0]
 
 
+CALLED = [v for v in VERBS if v in CALLS and v not in LEFT]
+
+
 def test_every_verb_has_a_valid_call() -> None:
-    assert sorted(CALLS) == sorted(VERBS)
+    without_call = [v for v in VERBS if v not in CALLS]
+
+    assert not without_call, f"add a valid call of {without_call} to tests/ops/calls.py"
+    assert CALLS.keys() <= VERBS.keys()
 
 
-@pytest.mark.parametrize("verb", [v for v in VERBS if v not in LEFT])
+@pytest.mark.parametrize("verb", CALLED)
 def test_a_valid_call_is_valid(verb: str) -> None:
     with Graph() as graph:
         graph.add_object("sgd", None)
@@ -89,7 +96,7 @@ def parameters(verb: str) -> list[str]:
     return [f"*{p.name}" if p.kind is Parameter.VAR_POSITIONAL else p.name for p in found]
 
 
-@pytest.mark.parametrize("verb", [v for v in VERBS if v not in LEFT])
+@pytest.mark.parametrize("verb", CALLED)
 def test_an_argument_has_a_meaning_or_is_refused_with_its_name_or_value(verb: str) -> None:
     faults = []
     for name in parameters(verb):
@@ -292,3 +299,22 @@ def test_an_argument_of_another_name_is_told_by_its_own() -> None:
 def test_what_the_body_of_a_loop_calls_keeps_its_name() -> None:
     with Graph(), pytest.raises(SpecError, match="^abs takes integers or floating numbers"):
         af.while_loop(lambda i: i < 3, lambda i: [i + af.cast(af.abs(af.cast(i, "bool")), "int32")], [0])
+
+
+def test_what_a_verb_of_ones_own_takes_is_known_or_told_when_it_is_defined() -> None:
+    """Annotations may be texts, classes, or left out, which looks at nothing."""
+
+    def grown(x, by: float, times: int | None = None, *, name=None):
+        return af.multiply(x, by, name=name)
+
+    grown.__annotations__ = {"by": float, "times": int | None}
+    verb: Any = api_function(grown)
+    with Graph():
+        assert verb([1.0], 2.0).shape == (1,)
+        with pytest.raises(SpecError, match="grown takes .* by, got 'far'|by of grown"):
+            verb([1.0], "far")
+
+    grown.__annotations__ = {"by": "Speed"}
+    told = "nothing is known of what grown takes as 'by', got the annotation 'Speed'"
+    with pytest.raises(ConfigError, match=told):
+        api_function(grown)
