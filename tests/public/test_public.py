@@ -72,8 +72,7 @@ def test_the_array_api_is_on_top_as_far_as_there_are_functions() -> None:
 
 
 def test_the_lists_are_those_that_the_table_says() -> None:
-    assert not exports.stale(), "
-".join(exports.stale())
+    assert not exports.stale(), "\n".join(exports.stale())
 
 
 def test_a_new_api_function_is_found_by_its_decorator_and_its_folder(
