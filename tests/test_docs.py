@@ -83,3 +83,11 @@ def test_links_of_the_pages_lead_somewhere(page: Path) -> None:
         assert target.exists(), link
         if heading:
             assert heading in headings(target), link
+
+
+def test_the_index_has_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name}" not in index] == [
+        "index.md"
+    ]
