@@ -3,6 +3,7 @@
 #   make demo CHAOS=1             the same while a worker is killed, and comes back
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make test-versions            the tests on every Python from 3.11 on that is installed, with the newest numpy
+#   make site                     the pages and the API reference as HTML, in site/
 #   make study                    how fast and how well policies train, on simulated clusters
 #   make live-backup              backup workers over real processes, beside the simulator: five minutes
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
@@ -19,13 +20,13 @@ CASES   ?= 50000
 ARGS    ?=
 CHAOS   ?=
 BIN     := .venv/bin
-SOURCES := $(wildcard actorflow tests examples benchmarks studies)
+SOURCES := $(wildcard actorflow tests examples benchmarks studies docs/site)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-versions lint docs bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx record-tf
+.PHONY: help setup demo test test-versions lint docs site bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx record-tf
 
 help:
-	@echo 'make setup | demo | test | test-versions | lint | docs | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx} | record-tf'
+	@echo 'make setup | demo | test | test-versions | lint | docs | site | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx} | record-tf'
 
 setup: .venv/dev.stamp
 
@@ -53,6 +54,10 @@ docs: .venv/dev.stamp
 	@$(BIN)/python -m actorflow.public.exports
 	@$(BIN)/actorflow ops --markdown > docs/ops.md.new && mv docs/ops.md.new docs/ops.md
 	@$(BIN)/python -m tests.rooms
+
+# The pages, and a reference out of docstrings: open site/index.html. One warning and it fails.
+site: .venv/site.stamp
+	@$(BIN)/python docs/site/build.py site
 
 bench: .venv/bench.stamp
 	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \

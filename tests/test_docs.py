@@ -60,3 +60,34 @@ def test_programs_of_the_pages_print_what_stands_below_them(
 
     out = capsys.readouterr().out
     assert doctest.OutputChecker().check_output(said, out, doctest.ELLIPSIS), out
+
+
+LINKED = [ROOT / name for name in ("README.md", "CONTRIBUTING.md") if (ROOT / name).exists()]
+LINKED += sorted((ROOT / "docs").glob("*.md"))
+
+
+def headings(path: Path) -> set[str]:
+    """What `page.md#...` may say: the headings of a page, in the manner of GitHub."""
+    outside = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#+ (.*)$", outside, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: path.name)
+def test_links_of_the_pages_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", page.read_text())):
+        if "://" in link:
+            continue
+        name, _, heading = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        if heading:
+            assert heading in headings(target), link
+
+
+def test_the_index_has_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name}" not in index] == [
+        "index.md"
+    ]

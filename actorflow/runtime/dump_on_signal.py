@@ -89,12 +89,22 @@ class _LoopWatch:
         self._loop = loop
         self._came = threading.Event()
         loop.call_soon_threadsafe(self._came.set)
-        threading.Thread(target=self._look, name="actorflow-ctrl-c", daemon=True).start()
+        self._thread = threading.Thread(target=self._look, name="actorflow-ctrl-c", daemon=True)
+        self._thread.start()
 
     @property
     def came(self) -> bool:
         """Whether the loop has come round since it was asked to."""
         return self._came.is_set()
+
+    def end(self) -> None:
+        """Looks no more: at once, also where the loop comes round no more."""
+        self.over.set()
+        self._came.set()
+
+    def join(self) -> None:
+        """Waits for its thread, after `end`."""
+        self._thread.join()
 
     def _look(self) -> None:
         if not self._came.wait(SOON_S) and (held := self._holder()) is not None:
@@ -179,12 +189,15 @@ def _on_interrupt(
         interrupted(number, frame)
         loop = asyncio._get_running_loop()
         if loop is not None:
-            end()
+            for round_ in rounds:
+                round_.end()  # its thread may wait for this one, so nothing waits for it
             rounds[:] = [_LoopWatch(loop, ends=ends)]
 
     def end() -> None:
         for round_ in rounds:
-            round_.over.set()
+            round_.end()
+        for round_ in rounds:
+            round_.join()
 
     return on_interrupt, end
 

@@ -215,7 +215,7 @@ def test_without_hypothesis_the_extra_is_named(name: str, monkeypatch: pytest.Mo
     for loaded in [*sys.modules]:
         if loaded.partition(".")[0] == "hypothesis" or loaded == "actorflow.sim.property.strategies":
             monkeypatch.delitem(sys.modules, loaded)
-    monkeypatch.delattr(sim, "strategies", raising=False)
+    monkeypatch.delattr("actorflow.sim.property.strategies", raising=False)
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setattr("sys.meta_path", [_NoHypothesis(), *sys.meta_path])
 
