@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 import actorflow as af
 
@@ -53,8 +55,10 @@ PAGES = [
 
 @pytest.mark.parametrize(("program", "said"), PAGES)
 def test_programs_of_the_pages_print_what_stands_below_them(
-    program: str, said: str, capsys: pytest.CaptureFixture[str]
+    program: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Else hypothesis draws constants out of all modules of this checkout that happen to be loaded by now.
+    monkeypatch.setattr(providers, "_get_local_constants", Constants)
     code = compile(program, "<string>", "exec", dont_inherit=True)  # without this file's future imports
     exec(code, {"__name__": "page"})
 
