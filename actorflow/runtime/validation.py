@@ -1,0 +1,88 @@
+"""Validation of state machines: in tests and simulations each looks at its invariants after every event.
+
+A rule with several fields says which of its methods are events, and has a `validate` that raises
+`InternalError` where an invariant does not hold:
+
+    @validates("begin", "staged", "committed")
+    class Commitment:
+        def validate(self) -> None: ...
+
+Nothing is wrapped, and nothing costs, until `validation` is entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+
+class Validates(Protocol):
+    """A state machine that can tell whether its invariants hold."""
+
+    def validate(self) -> None:
+        """Raises InternalError where they do not."""
+        ...
+
+
+R = TypeVar("R", bound=Validates)
+
+RULES: dict[type[Validates], tuple[str, ...]] = {}
+"""Every state machine that validates itself, and the names of its events."""
+
+_depth = 0
+_plain: dict[type[Validates], dict[str, Any]] = {}
+
+
+def validates(*events: str) -> Callable[[type[R]], type[R]]:
+    """Makes a class known as a state machine whose invariants hold after each of some methods.
+
+    Args:
+        events: The names of those methods.
+    """
+
+    def register(rule: type[R]) -> type[R]:
+        missing = [name for name in events if name not in vars(rule)]
+        assert not missing, f"{rule.__name__} has no {missing}"
+        RULES[rule] = events
+        if _depth:
+            _wrap(rule)
+        return rule
+
+    return register
+
+
+@contextmanager
+def validation() -> Iterator[None]:
+    """Has every state machine look at its invariants after each event, while inside; may be nested."""
+    global _depth
+    _depth += 1
+    if _depth == 1:
+        for rule in RULES:
+            _wrap(rule)
+    try:
+        yield
+    finally:
+        _depth -= 1
+        if not _depth:
+            for rule, methods in _plain.items():
+                for name, method in methods.items():
+                    setattr(rule, name, method)
+            _plain.clear()
+
+
+def _wrap(rule: type[Validates]) -> None:
+    methods = _plain[rule] = {name: vars(rule)[name] for name in RULES[rule]}
+    for name, method in methods.items():
+        setattr(rule, name, _validated(method))
+
+
+def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = method(self, *args, **kwargs)
+        self.validate()
+        return result
+
+    return validated
