@@ -41,7 +41,7 @@ from actorflow.plan.program import Holder, Holding
 from actorflow.values.arrays import Array
 
 
-class InitialConstant(Waiter):
+class InitialValue(Waiter):
     """The initial value of a variable: whether it has been given, and who is giving it.
 
     While somebody is, it is a node of the wait-for graph: of others' initial values, and of its step.
@@ -64,7 +64,7 @@ class SharedResource:
     """What is held under a shared name."""
 
     ref: Ref
-    first: InitialConstant
+    first: InitialValue
 
 
 async def reset(system: ActorSystem, container: str | None = None) -> None:
@@ -136,7 +136,7 @@ class Resources:
         self._max_messages = max_messages
         self._containers = _containers(system)
         self._forgotten = self._containers.resets
-        self._firsts: dict[str, InitialConstant] = {}
+        self._firsts: dict[str, InitialValue] = {}
         self._producers = producers
         self._starvation_s = starvation_s
 
@@ -161,12 +161,12 @@ class Resources:
             ref = self.refs[holder] = self._spawn(holder)
         return ref
 
-    def first(self, name: str) -> InitialConstant:
+    def first(self, name: str) -> InitialValue:
         """Returns what is known of the initial value of a variable; shared with the variable."""
         self._system.check_here()
         definition = self._graph.resources[name]
         if definition.shared_name is None:
-            return self._firsts.setdefault(name, InitialConstant(name))
+            return self._firsts.setdefault(name, InitialValue(name))
         self.find(Holder(Holding.RESOURCE, name))
         kept = self._containers.find(definition)
         assert kept is not None
@@ -235,7 +235,7 @@ class Resources:
         if kept is None:
             kept = SharedResource(
                 self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make),
-                InitialConstant(key.name, shared=True),
+                InitialValue(key.name, shared=True),
             )
             self._containers.add(definition, kept, contents)
         return kept.ref

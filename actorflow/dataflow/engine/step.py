@@ -276,11 +276,25 @@ class Step:
         self.future = self.future.get_loop().create_future()
         self.future.cancel()
 
+    @property
+    def lingers(self) -> bool:
+        """Whether something of it may still happen once it has ended: never, all of it is in this process."""
+        return False
+
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""
+        if self.ahead is not None:
+            self.abort(not_admitted(self.name, self.deadline_s))
+            return
         waits = "; ".join(self.waits(self)[:4]) if self.waits is not None else ""
         message = f"step {self.id} did not end within its deadline of {self.deadline_s:g} s"
         if waits:
             message = f"{message}; it waits for {waits}"
         hint = "raise deadline_s, or look at session.dump() while it hangs"
         self.abort(DeadlinePassed(message, where=Where(step=self.id), hint=hint))
+
+
+def not_admitted(name: str, deadline_s: float | None) -> DeadlinePassed:
+    """Returns the error of a step the deadline of which has passed while it waited for admission."""
+    message = f"{name} was not admitted within its deadline of {deadline_s:g} s"
+    return DeadlinePassed(message, hint="raise deadline_s, or the max_steps of the session")
