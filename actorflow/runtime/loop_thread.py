@@ -14,7 +14,7 @@ from actorflow.runtime.event_loop import loop_factory
 T = TypeVar("T")
 
 _LOOK_S = 0.25
-"""How often a thread that waits looks for signals: one that comes just before it begins to wait, or that another
+"""How often a thread that waits looks for signals: one that comes just before it waits, or that another
 thread of the process takes, does not wake it, and Ctrl-C would be lost."""
 
 
