@@ -7,7 +7,6 @@ import os
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -35,24 +34,14 @@ from actorflow.plan.structure_key import structure_key
 from actorflow.runtime.messages import Call
 from actorflow.runtime.tag import StepId
 from actorflow.session.admission_watch import AdmissionWatch
-from actorflow.session.backend import Key, Plan, SessionSteps
+from actorflow.session.backend import Key, SessionSteps
+from actorflow.session.installed_plan import InstalledPlan
 from actorflow.session.waits import StepWaits
 from actorflow.values.arrays import as_array
 from actorflow.values.checks import at_least, seconds
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class InstalledPlan(Plan):
-    """A program installed for one set of fetches and feeds.
-
-    Attributes:
-        partition: Its actors.
-    """
-
-    partition: Partition
 
 
 class LocalBackend:

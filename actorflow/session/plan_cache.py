@@ -69,15 +69,14 @@ class PlanCache(Generic[P]):
         finally:
             self._wanted[key] -= 1
             if not self._wanted[key]:
-                del self._wanted[key]
-                self._trim()
+                del self._wanted[key]  # ORDER: the next plan that is made may drop it; its step begins before
 
     def clear(self) -> None:
         """Drops all: who wants one gets it anew."""
         for key in tuple(self.known):
             self._drop(key)
 
-    def _trim(self, newest: Key | None = None) -> None:
+    def _trim(self, newest: Key) -> None:
         """Drops the oldest that nobody wants, while there are too many."""
         too_many = len(self.known) - MAX_PLANS
         if too_many > 0:

@@ -155,6 +155,7 @@ class Session:
         return await self._begin()
 
     async def _begin(self) -> Self:
+        self.check_here()
         if self._steps.loop is not None:
             raise SessionClosed("a session opens once", hint="make a new one: af.Session(graph)")
         await self._backend.enter(in_block=self._in_block)
@@ -304,6 +305,11 @@ class Session:
         self._steps.check_here()
 
     @property
+    def system(self) -> ActorSystem:
+        """The actor system in which it lives."""
+        return self._backend.system
+
+    @property
     def deadline_s(self) -> float | None:
         """The longest that a step may take unless it says otherwise; None is no limit."""
         return self._steps.deadline_s
@@ -336,8 +342,10 @@ class Session:
 
     @property
     def _local(self) -> LocalBackend:
-        assert isinstance(self._backend, LocalBackend)
-        return self._backend
+        if isinstance(self._backend, LocalBackend):
+            return self._backend
+        message = f"queues are fed, and state is asked, in the process of its session, got {self!r}"
+        raise ConfigError(message, hint="run a step that does it: await session.run(queue.enqueue(...))")
 
     # -- looking inside ----------------------------------------------------------------------------
 

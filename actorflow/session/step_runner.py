@@ -168,6 +168,8 @@ class StepRunner:
                     await tick()  # of a handler in its first step nobody knows yet what it works on
                     step.parent = backend.own_step(step_asking())
                     self.check_open()
+                    if plan.revision != backend.revision:  # dropped meanwhile
+                        continue
                 return await self._run_for(waiter, plan, fed, step)
             except PlanChanged:  # while it waited for admission: nothing of it has begun
                 continue

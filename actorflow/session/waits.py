@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from actorflow.dataflow.engine.resources import InitialValue
 from actorflow.dataflow.engine.step import Step
@@ -19,9 +19,7 @@ from actorflow.dataflow.state.starvation_detector import Producers, StarvationDe
 from actorflow.dataflow.user.nested_steps import Code, node_of, steps_below
 from actorflow.errors import QueueStarved, Where
 from actorflow.session.backend import SessionSteps
-
-if TYPE_CHECKING:
-    from actorflow.session.local import InstalledPlan
+from actorflow.session.installed_plan import InstalledPlan
 
 _SHOWN = 4
 """How many steps an error names."""

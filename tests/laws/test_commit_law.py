@@ -49,7 +49,7 @@ class Net:
 
     @staticmethod
     def optimizer(session: af.Session) -> OptimizerActor:
-        (cell,) = (c for name, c in session._system.actors.items() if "/optimizer/" in name)
+        (cell,) = (c for name, c in session.system.actors.items() if "/optimizer/" in name)
         actor = cell._behaviour
         assert isinstance(actor, OptimizerActor)
         return actor

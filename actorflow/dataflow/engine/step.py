@@ -296,5 +296,5 @@ class Step:
 
 def not_admitted(name: str, deadline_s: float | None) -> DeadlinePassed:
     """Returns the error of a step the deadline of which has passed while it waited for admission."""
-    message = f"{name} was not admitted within its deadline of {deadline_s:g} s"
+    message = f"{name} did not end within its deadline of {deadline_s:g} s; it was not admitted"
     return DeadlinePassed(message, hint="raise deadline_s, or the max_steps of the session")
