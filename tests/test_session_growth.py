@@ -26,7 +26,7 @@ def test_what_is_built_again_runs_on_the_actors_that_are_there() -> None:
                 assert found == [6, 0, 3, 6]
                 assert session.stats().plans >= 8
                 assert len(session._local._partitions) == 3  # a first value, a sum, an assignment
-                partitions = {id(plan.partition) for plan in session._plans.known.values()}
+                partitions = {id(plan.target) for plan in session._plans.known.values()}
                 assert len(partitions) == len(session._local._partitions)
 
     af.run(main())

@@ -39,6 +39,7 @@ class Plan:
         messages: Tokens that a step sends along its edges; over processes, those that go from one to another.
         fills: Resources that its steps put something into, as far as the backend counts those.
         uninitialised: Variables that it touches and that may have no value yet.
+        target: What the backend begins a step with: the partition; over processes, the plan itself.
         ready: Whether it is prepared, and its variables have their initial values.
     """
 
@@ -50,6 +51,7 @@ class Plan:
     messages: int
     fills: tuple[str, ...]
     uninitialised: frozenset[str]
+    target: Any
     ready: bool = False
 
 
@@ -77,6 +79,10 @@ class SessionStep(Protocol):
     bucket: Any
     parent: Any
     ahead: Callable[[], Sequence[Any]] | None
+
+    def __init__(
+        self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None, since: float
+    ) -> None: ...
 
     @property
     def name(self) -> str:
@@ -140,12 +146,14 @@ class Backend(Protocol[P, S]):
     Attributes:
         system: The actor system of the process in which the session is.
         owns_system: Whether that is the session's own.
+        step_class: What makes a step that has not begun.
         settles: Whether somebody has to hear that the values of a step have reached whoever ran it.
         transfers: What went from one process to another in the steps that ended well.
     """
 
     system: ActorSystem
     owns_system: bool
+    step_class: type[S]
     settles: bool
 
     @property
@@ -231,14 +239,9 @@ class Backend(Protocol[P, S]):
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def create_step(
-        self, step: StepId, plan: P, future: Future[list[Any]], deadline_s: float | None, since: float
-    ) -> S:
-        """Makes a step that has not begun."""
-        ...
-
-    def begin(self, step: S, plan: P, fed: Sequence[Any]) -> None:
-        """Begins a step."""
+    @property
+    def begin(self) -> Callable[[Any, S, Sequence[Any]], None]:
+        """Begins a step with the target of its plan, and what it is fed; there once it is open."""
         ...
 
     def settle(self, step: S) -> None:

@@ -31,9 +31,8 @@ from actorflow.plan.passes.pass_table import ALL, check_passes
 from actorflow.plan.placement.devices import process_of
 from actorflow.plan.placement.placer import Placer, check_placer
 from actorflow.plan.placement.state_placement import NOWHERE, State, check_names, check_state, place_state
-from actorflow.runtime.tag import StepId
 from actorflow.session.backend import Key, SessionSteps
-from actorflow.session.distributed_plan import DistributedPlan, check_processes, plan_processes
+from actorflow.session.distributed_plan import DistributedPlan, Parts, check_processes, plan_processes
 from actorflow.session.distributed_steps import DistributedStep, DistributedSteps, RunnerReports
 from actorflow.session.plan_preparation import PlanPreparation, log_exception
 from actorflow.session.session import Session
@@ -59,6 +58,7 @@ class DistributedBackend:
     """
 
     owns_system = False
+    step_class = DistributedStep
     settles = True
     revision = 0
 
@@ -161,7 +161,7 @@ class DistributedBackend:
 
     def unprepared(self, plan: DistributedPlan) -> str:
         """Says which processes have not installed their parts; nothing once all have."""
-        missing = ", ".join(name for name in plan.made.parts if name in plan.missing)
+        missing = ", ".join(name for name in plan.target.made.parts if name in plan.missing)
         return "" if plan.prepared else f"{missing} to prepare"
 
     # -- initial values ----------------------------------------------------------------------------
@@ -208,20 +208,10 @@ class DistributedBackend:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def create_step(
-        self,
-        step: StepId,
-        plan: DistributedPlan,
-        future: Future[list[Any]],
-        deadline_s: float | None,
-        since: float,
-    ) -> DistributedStep:
-        """Makes a step that has not begun."""
-        return DistributedStep(step, plan, future, deadline_s, since, self.steps)
-
-    def begin(self, step: DistributedStep, _plan: DistributedPlan, fed: Sequence[Any]) -> None:
+    @property
+    def begin(self) -> Callable[[Parts, DistributedStep, Sequence[Any]], None]:
         """Sends one StartPart to each process."""
-        self.steps.begin(step, fed)
+        return self.steps.begin
 
     def settle(self, step: DistributedStep) -> None:
         """Tells the processes that what a step took is used."""
@@ -254,7 +244,7 @@ class DistributedBackend:
 
     def waits(self, step: DistributedStep, _plan: DistributedPlan) -> tuple[str, ...]:
         """Says which processes a step waits for."""
-        return tuple(sorted(step.gathering.running))
+        return tuple(f"process {name}" for name in sorted(step.gathering.running))
 
     def left(self, step: DistributedStep) -> int:
         """Returns how many fetches of a step have not come: they come together."""

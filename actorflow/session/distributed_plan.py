@@ -19,21 +19,32 @@ from actorflow.plan.placement.state_placement import State
 from actorflow.session.backend import Key, Plan
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the steps of a plan begin with.
+
+    Attributes:
+        number: The plan's, in its session.
+        made: The part of each process, and what goes between them.
+    """
+
+    number: int
+    made: Partitioning
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class DistributedPlan(Plan):
     """A plan over several processes.
 
     Attributes:
-        number: Its number in the session.
-        made: The partitioning.
+        target: Its parts.
         prepare: What each process is told.
         prepared: Whether all its processes have installed their parts.
         preparing: On its way there.
         missing: Processes that have not said yet that they are prepared.
     """
 
-    number: int
-    made: Partitioning
+    target: Parts
     prepare: PreparePart
     prepared: bool = False
     preparing: Task[None] | None = None
@@ -99,14 +110,13 @@ def plan_processes(
     return DistributedPlan(
         key=key,
         revision=0,
-        number=number,
-        made=partition_of(program, plan.moves.transfer_controls, names, home),
         feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in feeds),
         fetches=len(program.fetches),
         hidden=program.hidden,
         messages=program.tokens,
         fills=(),
         uninitialised=program.variables,
+        target=Parts(number, partition_of(program, plan.moves.transfer_controls, names, home)),
         prepare=prepare,
     )
 

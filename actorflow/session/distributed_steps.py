@@ -31,7 +31,7 @@ from actorflow.dataflow.remote.step_messages import (
 from actorflow.dataflow.user.nested_steps import Await
 from actorflow.errors import ActorflowError, DeadlinePassed, StepAborted, Where
 from actorflow.runtime.tag import StepId
-from actorflow.session.distributed_plan import DistributedPlan
+from actorflow.session.distributed_plan import Parts
 
 _SHOWN = 4  # phrases of what a step waits for that an error shows
 
@@ -42,6 +42,8 @@ class DistributedStep:
     Attributes:
         id: Its number in the order of calls; 0 where it gives a variable its initial value.
         number: Its number among those that have begun; 0 before.
+        parts: What it runs, once it has begun.
+        gathering: Which processes have said what of it, once it has begun.
         future: Gets the values, or the error.
         since: When it was asked for.
         deadline_s: How long it may take.
@@ -55,33 +57,33 @@ class DistributedStep:
         grace: How long its processes have to say that it is aborted.
     """
 
+    parts: Parts
+    gathering: StepCompletion
+
     def __init__(
         self,
-        step_id: StepId,
-        plan: DistributedPlan,
+        step: StepId,
+        fetches: int,
         future: Future[list[Any]],
         deadline_s: float | None,
         since: float,
-        steps: DistributedSteps,
     ) -> None:
-        self.id = step_id
+        self.id = step
         self.number = 0
-        self.plan = plan
         self.future = future
         self.deadline_s = deadline_s
         self.since = since
-        self.gathering = StepCompletion(plan.made.parts)
-        self.values: list[Any] = [None] * plan.fetches
+        self.values: list[Any] = [None] * fetches
         self.waits: dict[str, tuple[str, ...]] = {}
         self.late = self.refused = False
         self.parent: DistributedStep | None = None
         self.ahead: Callable[[], Sequence[Any]] | None = None
         self.bucket: Any = None
         self.grace: timer_wheel.Timer | None = None
-        self._steps = steps
+        self._steps: DistributedSteps | None = None  # once it has begun
 
     def __repr__(self) -> str:
-        return f"<DistributedStep {self.number}, {self.gathering!r}>"
+        return f"<DistributedStep {self.number}, {self.gathering!r}>" if self.begun else f"<{self.name}>"
 
     @property
     def name(self) -> str:
@@ -91,7 +93,14 @@ class DistributedStep:
     @property
     def begun(self) -> bool:
         """Whether its processes know of it."""
-        return self.number > 0
+        return self._steps is not None
+
+    def begin(self, number: int, parts: Parts, steps: DistributedSteps) -> None:
+        """Notes as which of those that have begun it begins, with which parts."""
+        self.number = number
+        self.parts = parts
+        self.gathering = StepCompletion(parts.made.parts)
+        self._steps = steps
 
     @property
     def lingers(self) -> bool:
@@ -102,11 +111,12 @@ class DistributedStep:
         """Returns what it waits for in this process, as far as that is code of the user, or its admission."""
         if self.ahead is not None:
             return Blocked((), tuple(self.ahead()))
-        return Blocked(tuple(Await(self, part) for part in self._steps.parts_here(self.number)))
+        parts = () if self._steps is None else self._steps.parts_here(self.number)
+        return Blocked(tuple(Await(self, part) for part in parts))
 
     def abort(self, error: BaseException) -> None:
         """Ends it with `error`."""
-        if self.begun and isinstance(error, ActorflowError):
+        if self._steps is not None and isinstance(error, ActorflowError):
             self._steps.fail(self, error)
         elif not self.future.done():
             self.future.set_exception(error)
@@ -115,7 +125,7 @@ class DistributedStep:
         """Ends it because whoever ran it was cancelled, be it in the moment in which it ended well."""
         if not self.future.done():
             self.future.cancel()
-        if self.begun:
+        if self._steps is not None:
             self._steps.cancel(self)
 
     def forget(self) -> None:
@@ -125,7 +135,7 @@ class DistributedStep:
 
     def expire(self) -> None:
         """Ends it because its deadline has passed."""
-        if self.begun:
+        if self._steps is not None:
             self._steps.expire(self)
         else:
             self.abort(not_admitted(self.name, self.deadline_s))
@@ -197,14 +207,15 @@ class DistributedSteps:
 
     # -- whoever runs a step -----------------------------------------------------------------------
 
-    def begin(self, step: DistributedStep, fed: Sequence[Any]) -> None:
+    def begin(self, parts: Parts, step: DistributedStep, fed: Sequence[Any]) -> None:
         """Sends one StartPart to each process; numbers grow in the order in which steps begin."""
-        number = step.number = self.next_number
+        number = self.next_number
         self.next_number += 1
+        step.begin(number, parts, self)
         self._live[number] = step
-        for name, part in step.plan.made.parts.items():
+        for name, part in parts.made.parts.items():
             values = tuple(fed[k] for k in part.feeds)
-            start = StartPart(self._address, number, step.plan.number, step.id, values)
+            start = StartPart(self._address, number, parts.number, step.id, values)
             try:
                 if name in self.gone:
                     raise self.gone[name].at(Where(step=number))
@@ -218,7 +229,7 @@ class DistributedSteps:
         if step.refused:
             self._undo(step)
         else:
-            self.transfers += len(step.plan.made.transfers) if step.id else 0
+            self.transfers += len(step.parts.made.transfers) if step.id else 0
             self._settle(step, well=True)
 
     def cancel(self, step: DistributedStep) -> None:
@@ -328,7 +339,7 @@ class DistributedSteps:
                     self._over(step)
 
     def _done(self, step: DistributedStep, done: PartDone) -> None:
-        for k, value in zip(step.plan.made.parts[done.process].fetches, done.values, strict=False):
+        for k, value in zip(step.parts.made.parts[done.process].fetches, done.values, strict=False):
             step.values[k] = value  # of an initial value there is none: the variable has it
         step.refused |= done.refused
         if step.gathering.done(done.process, done.holds, done.spent):

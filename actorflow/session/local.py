@@ -32,10 +32,8 @@ from actorflow.plan.placement.placer import Placer, check_placer, name_devices
 from actorflow.plan.program import Holder, Holding
 from actorflow.plan.structure_key import structure_key
 from actorflow.runtime.messages import Call
-from actorflow.runtime.tag import StepId
 from actorflow.session.admission_watch import AdmissionWatch
-from actorflow.session.backend import Key, SessionSteps
-from actorflow.session.installed_plan import InstalledPlan
+from actorflow.session.backend import Key, Plan, SessionSteps
 from actorflow.session.waits import StepWaits
 from actorflow.values.arrays import as_array
 from actorflow.values.checks import at_least, seconds
@@ -52,12 +50,15 @@ class LocalBackend:
         owns_system: Whether that is its own.
         producers: Who counts what fills queues.
         resources: The actors of its state.
+        begin: Begins a step with a partition and what it is fed.
         transfers: Tokens that went to other processes: none.
     """
 
+    step_class = Step
     settles = False
     transfers = 0
 
+    begin: Callable[[Partition, Step, Sequence[Any]], None]
     producers: Producers
     resources: Resources
 
@@ -128,6 +129,8 @@ class LocalBackend:
         )
         self.devices = self._executor.devices
         self.resources = self._executor.resources
+        self._containers = self.resources.containers
+        self.begin = self._executor.start
 
     async def close(self) -> None:
         """Stops the actors and threads; waits for kernels that run on one."""
@@ -143,9 +146,9 @@ class LocalBackend:
     @property
     def revision(self) -> int:
         """How often shared state has been dropped: the nodes of a plan know whom they ask."""
-        return self.resources.resets
+        return self._containers.resets
 
-    def make_plan(self, key: Key) -> InstalledPlan:
+    def make_plan(self, key: Key) -> Plan:
         """Lowers and installs a program."""
         ports, keys, _ = key
         executor, nodes = self._executor, self._graph.nodes
@@ -170,7 +173,7 @@ class LocalBackend:
         partition = self._partitions.get(alike)
         if partition is None:
             partition = self._partitions[alike] = executor.install(program)
-        return InstalledPlan(
+        return Plan(
             key=key,
             revision=revision,
             feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
@@ -180,16 +183,16 @@ class LocalBackend:
             fills=fed_resources(program.nodes),
             uninitialised=program.variables,
             ready=not program.variables,
-            partition=partition,
+            target=partition,
         )
 
-    def drop_plan(self, plan: InstalledPlan) -> None:
+    def drop_plan(self, plan: Plan) -> None:
         """Its actors go when no step has them."""
 
-    async def prepare(self, plan: InstalledPlan) -> None:
+    async def prepare(self, plan: Plan) -> None:
         """It is installed."""
 
-    def unprepared(self, _plan: InstalledPlan) -> str:
+    def unprepared(self, _plan: Plan) -> str:
         """It is installed."""
         return ""
 
@@ -215,7 +218,7 @@ class LocalBackend:
             answer.set_exception(error)
         return answer
 
-    def unready(self, plan: InstalledPlan, first: InitialValue | None) -> AbstractContextManager[None]:
+    def unready(self, plan: Plan, first: InitialValue | None) -> AbstractContextManager[None]:
         """Has a step that waits for initial values be known as one that will fill resources, while inside."""
         fills = plan.fills if first is None else (*plan.fills, first.name)
         return self._waits.unready(fills, [self.initial_value(name) for name in plan.uninitialised])
@@ -235,24 +238,6 @@ class LocalBackend:
         return found
 
     # -- steps -------------------------------------------------------------------------------------
-
-    def create_step(
-        self,
-        step: StepId,
-        plan: InstalledPlan,
-        future: Future[list[Any]],
-        deadline_s: float | None,
-        since: float,
-    ) -> Step:
-        """Makes a step that has not begun."""
-        made = Step(step, plan.fetches, future, deadline_s, since)
-        if deadline_s is not None:
-            made.waits = plan.partition.waits
-        return made
-
-    def begin(self, step: Step, plan: InstalledPlan, fed: Sequence[Any]) -> None:
-        """Begins a step."""
-        self._executor.start(plan.partition, step, fed)
 
     def settle(self, step: Step) -> None:
         """Nothing is to be told."""
@@ -290,17 +275,17 @@ class LocalBackend:
             "dropped": writes.dropped,
         }
 
-    def waits(self, step: Step, plan: InstalledPlan) -> tuple[str, ...]:
+    def waits(self, step: Step, plan: Plan) -> tuple[str, ...]:
         """Says what a step waits for, one sentence each."""
-        return tuple(plan.partition.waits(step))
+        return tuple(plan.target.waits(step))
 
     def left(self, step: Step) -> int:
         """Returns how many fetches of a step have not come."""
         return step.left
 
-    def kernel_seconds(self, plans: Iterable[InstalledPlan]) -> dict[tuple[str, str], float]:
+    def kernel_seconds(self, plans: Iterable[Plan]) -> dict[tuple[str, str], float]:
         """Returns what kernels take as measured, by node and device."""
-        return {at: s for plan in plans for at, s in plan.partition.kernel_seconds().items()}
+        return {at: s for plan in plans for at, s in plan.target.kernel_seconds().items()}
 
 
 def _give_back(step: Step, answer: Future[bool]) -> None:

@@ -52,8 +52,8 @@ class PlanPreparation:
 
     def drop(self, plan: DistributedPlan) -> None:
         """Lets every process let go of its part."""
-        for name in plan.made.parts:
-            self._steps.put(name, DropPlan(self._address, plan.number))
+        for name in plan.target.made.parts:
+            self._steps.put(name, DropPlan(self._address, plan.target.number))
 
     async def prepare(self, plan: DistributedPlan) -> None:
         """Lets every process install its part, unless it has."""
@@ -73,13 +73,13 @@ class PlanPreparation:
 
     async def _install(self, plan: DistributedPlan) -> None:
         message = replace(plan.prepare, first=self._steps.next_number)
-        plan.missing = set(plan.made.parts)
+        plan.missing = set(plan.target.made.parts)
         answers = await asyncio.gather(
-            *(self._ask(plan, name, message) for name in plan.made.parts), return_exceptions=True
+            *(self._ask(plan, name, message) for name in plan.target.made.parts), return_exceptions=True
         )
         if plan.revision == DROPPED:  # meanwhile, when some had it and others not yet
             self.drop(plan)
-        for name, answer in zip(plan.made.parts, answers, strict=True):
+        for name, answer in zip(plan.target.made.parts, answers, strict=True):
             if isinstance(answer, BaseException):
                 raise answer
             self._check_incarnation(name, answer)

@@ -58,7 +58,8 @@ class StepRunner:
 
     # Attributes in slots: as entries of a dict more than 30 of them cost a step 0.8 µs.
     __slots__ = (
-        "_admission", "_affinity", "_backend", "_initialises", "_step_ids", "_system", "_thread",
+        "_admission", "_affinity", "_backend", "_initialises", "_start", "_step_class", "_step_ids",
+        "_system", "_thread",
         "deadline_s", "done", "failed", "first", "initial_values", "is_open", "live", "loop", "max_steps",
         "messages", "peak", "plans", "waiting",
     )  # fmt: skip
@@ -84,6 +85,7 @@ class StepRunner:
         self.peak = self.done = self.failed = self.messages = 0
         self._backend = backend
         self._system = backend.system
+        self._step_class = backend.step_class
         self._initialises = initialises
         self._affinity: Affinity | None = None
         self._step_ids = itertools.count(1)
@@ -113,6 +115,7 @@ class StepRunner:
             self._end_step,
         )
         self._backend.open(steps)
+        self._start = self._backend.begin
         self.is_open = True
 
     def abort(self) -> None:
@@ -159,7 +162,7 @@ class StepRunner:
         while True:
             if not plan.ready or plan.revision != backend.revision:
                 plan = await self._make_ready(plan.key, deadline_s, waiter)
-            step = backend.create_step(step_id, plan, self._system.create_future(), deadline_s, since)
+            step = self._step_class(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
             try:
                 if waiter is None:
                     return await self._run_step(plan, fed, step)
@@ -203,7 +206,7 @@ class StepRunner:
                 assert edge is not None
                 self.first[step] = plan, edge.waiter
                 self._admission.free(step)
-                backend.begin(step, plan, fed)
+                self._start(plan.target, step, fed)
             elif self._admission.ask(
                 step, None if step.parent is None else runner_of(step, self._admission.live)
             ):
@@ -254,7 +257,7 @@ class StepRunner:
         self.live[step] = plan
         if len(self.live) > self.peak:
             self.peak = len(self.live)
-        self._backend.begin(step, plan, fed)
+        self._start(plan.target, step, fed)
 
     def _let_in(self, steps: Sequence[Any]) -> None:
         """Begins steps that have waited; one that was cancelled meanwhile gives its place back itself.
@@ -331,7 +334,6 @@ class StepRunner:
         if not plan.ready:
             plan = await self._make_ready(plan.key, None, first, first)
         self.check_open()
-        step = self._backend.create_step(
-            StepId(0), plan, self._system.create_future(), self.deadline_s, self._system.now()
-        )
+        future, now = self._system.create_future(), self._system.now()
+        step = self._step_class(StepId(0), plan.fetches, future, self.deadline_s, now)
         return await self._run_for(first, plan, (), step), step

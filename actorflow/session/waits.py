@@ -18,8 +18,7 @@ from actorflow.dataflow.state.progress_check import NEVER, RunningStep
 from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector, Waits
 from actorflow.dataflow.user.nested_steps import Code, node_of, steps_below
 from actorflow.errors import QueueStarved, Where
-from actorflow.session.backend import SessionSteps
-from actorflow.session.installed_plan import InstalledPlan
+from actorflow.session.backend import Plan, SessionSteps
 
 _SHOWN = 4
 """How many steps an error names."""
@@ -41,12 +40,12 @@ class StepWaits:
     def __init__(self, steps: SessionSteps) -> None:
         self.feeding: dict[Code, Sequence[str]] = {}
         self._limit = steps.limit
-        self._live: Mapping[Step, InstalledPlan] = steps.live
-        self._first: Mapping[Step, tuple[InstalledPlan, InitialValue]] = steps.first
-        self._waiting: Mapping[Step, tuple[InstalledPlan, Sequence[Any]]] = steps.waiting
+        self._live: Mapping[Step, Plan] = steps.live
+        self._first: Mapping[Step, tuple[Plan, InitialValue]] = steps.first
+        self._waiting: Mapping[Step, tuple[Plan, Sequence[Any]]] = steps.waiting
         self._unready: dict[object, RunningStep] = {}
 
-    def running(self) -> list[tuple[Step, InstalledPlan]]:
+    def running(self) -> list[tuple[Step, Plan]]:
         """Returns the steps that run, with their plans."""
         return [*self._live.items(), *((step, plan) for step, (plan, _) in self._first.items())]
 
@@ -70,7 +69,7 @@ class StepWaits:
         The steps that run, and those that wait to.
         """
         now, named = self.producers.now(), self._name_of
-        known: Iterable[tuple[Step, InstalledPlan, str]] = (
+        known: Iterable[tuple[Step, Plan, str]] = (
             *((step, plan, step.name) for step, plan in self._live.items()),
             *((step, plan, first.name) for step, (plan, first) in self._first.items()),
         )
@@ -128,7 +127,7 @@ class StepWaits:
         """Fails the step that has waited longest for admission, since none that runs can go on."""
         step = next(iter(self._waiting))
         stuck = [
-            f"{each.name} waits for {'; '.join(plan.partition.waits(each)[:2])}"
+            f"{each.name} waits for {'; '.join(plan.target.waits(each)[:2])}"
             for each, plan in self._live.items()
         ]
         more = f" and {len(stuck) - _SHOWN} more" if len(stuck) > _SHOWN else ""

@@ -94,6 +94,8 @@ class Executor:
         system = self._system
         dispatch = system.dispatch
         ahead = dispatch.scheduled
+        if step.deadline_s is not None:
+            step.waits = partition.waits
         partition.start(step, feeds)
         if ahead:
             return

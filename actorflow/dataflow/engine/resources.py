@@ -114,6 +114,7 @@ class Resources:
 
     Attributes:
         refs: The actors that have been started.
+        containers: What is shared in the actor system, by name.
         write_counts: How the writes of the session's own variables found their memory.
     """
 
@@ -134,8 +135,8 @@ class Resources:
         self._source = source
         self._submit = submit
         self._max_messages = max_messages
-        self._containers = _containers(system)
-        self._forgotten = self._containers.resets
+        self.containers = _containers(system)
+        self._forgotten = self.containers.resets
         self._firsts: dict[str, InitialValue] = {}
         self._producers = producers
         self._starvation_s = starvation_s
@@ -143,7 +144,7 @@ class Resources:
     @property
     def resets(self) -> int:
         """How often shared state of the system has been dropped: what was found before may be gone."""
-        return self._containers.resets
+        return self.containers.resets
 
     def find(self, holder: Holder) -> Ref:
         """Returns the address of the holder.
@@ -168,7 +169,7 @@ class Resources:
         if definition.shared_name is None:
             return self._firsts.setdefault(name, InitialValue(name))
         self.find(Holder(Holding.RESOURCE, name))
-        kept = self._containers.find(definition)
+        kept = self.containers.find(definition)
         assert kept is not None
         return kept.first
 
@@ -205,7 +206,7 @@ class Resources:
         gone = set()
         for holder, ref in tuple(self.refs.items()):
             if self._is_shared(holder):
-                kept = self._containers.find(self._graph.resources[holder.name])
+                kept = self.containers.find(self._graph.resources[holder.name])
                 if kept is None or kept.ref is not ref:
                     gone.add(holder.name)
                     del self.refs[holder]
@@ -231,13 +232,13 @@ class Resources:
         )
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
-        kept = self._containers.open(definition, contents)
+        kept = self.containers.open(definition, contents)
         if kept is None:
             kept = SharedResource(
                 self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make),
                 InitialValue(key.name, shared=True),
             )
-            self._containers.add(definition, kept, contents)
+            self.containers.add(definition, kept, contents)
         return kept.ref
 
     def _make(self, definition: ResourceDef, given: ActorInputs) -> Actor:

@@ -61,7 +61,10 @@ class Step:
             `plan.partition.partition`.
         early: What has come of turns that have not begun here, by frame and turns: how it is offered then.
         told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
+        lingers: Whether something of it may still happen once it has ended: never, all is in this process.
     """
+
+    lingers = False
 
     __slots__ = (
         "_turned_at",
@@ -275,11 +278,6 @@ class Step:
         """Lets go of its error, the traceback of which knows the step: who ran it has the error."""
         self.future = self.future.get_loop().create_future()
         self.future.cancel()
-
-    @property
-    def lingers(self) -> bool:
-        """Whether something of it may still happen once it has ended: never, all of it is in this process."""
-        return False
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""
