@@ -116,7 +116,6 @@ class Turns(Address):
             when a handler has changed the context, which is a fresh one then.
         """
         # Out of the ring by now: whoever brings work puts it in again.
-        # Out of the ring: whoever brings work puts it in again.
         self.queued = False
         # A copy of the name: `renew` changes that of the turn.
         context = turn.context
