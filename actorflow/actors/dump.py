@@ -182,11 +182,9 @@ def take(system: DumpedSystem) -> Dump:
     """Returns the state of `system`; changes nothing."""
     cells = tuple(system.actors.values())
     now = system.clock.now()
+    # The wheel holds every open ask, wherever it stands.
     asks = [
-        # The wheel holds every open ask, wherever it stands.
-        _wait(edge, now)
-        for edge in system.timer_wheel.entries()
-        if isinstance(edge, Ask) and not edge.void
+        _wait(edge, now) for edge in system.timer_wheel.entries() if isinstance(edge, Ask) and not edge.void
     ]
     rooms = [
         _wait(edge, now)

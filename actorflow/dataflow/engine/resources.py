@@ -234,11 +234,9 @@ class Resources:
         definition = self._graph.resources[holder.name]
         key = shared_key(definition)
         contents = {name: self._constant(port) for name, port in definition.contents.items()}
+        # A shared resource is written by several sessions: none of them counts its writes as its own.
         make = partial(
-            # A shared resource is written by several sessions: none of them counts its writes as its own.
-            self._make,
-            definition,
-            ActorInputs(self.write_counts if key is None else WriteCounts(), contents),
+            self._make, definition, ActorInputs(self.write_counts if key is None else WriteCounts(), contents)
         )
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)

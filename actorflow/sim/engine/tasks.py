@@ -73,14 +73,9 @@ class SimHandle(Handle):
     __slots__ = ("strand",)
 
     def __init__(
-        self,
-        callback: Callable[..., object],
-        args: Any,
-        loop: SimLoop,
-        context: Context,
-        lane: Strand,
-        # Without `Handle.__init__`, which looks for the place in the source in debug mode.
+        self, callback: Callable[..., object], args: Any, loop: SimLoop, context: Context, lane: Strand
     ) -> None:
+        # Without `Handle.__init__`, which looks for the place in the source in debug mode.
         self._callback = callback
         self._args = args
         self._loop = loop

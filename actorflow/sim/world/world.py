@@ -93,10 +93,9 @@ class World:
         self._entropy = Entropy(seed)
         self._closed = False
         self._paused: set[str] = set()  # by hand, and not resumed since; only looked up
+        # In the order of names: each host's chance depends on the seed alone, not on what others draw.
         self._hosts = {
-            # In the order of names: each host's chance depends on the seed alone, not on what others draw.
-            name: Host(self, name, Entropy(self._entropy.below(1 << 62)))
-            for name in check_names(names)
+            name: Host(self, name, Entropy(self._entropy.below(1 << 62))) for name in check_names(names)
         }
 
     @property
