@@ -26,7 +26,10 @@ OUTSIDE = "(outside)"
 @travels("actors.dump.actor")
 @dataclass(frozen=True, slots=True)
 class ActorEntry:
-    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life."""
+    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life.
+
+    `told` is what the actor says of itself: see `Actor.on_dump`.
+    """
 
     name: str
     state: str
@@ -38,6 +41,7 @@ class ActorEntry:
     max_bytes: int
     peak_bytes: int
     waiting: int
+    told: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         line = f", {self.waiting} wait for room" if self.waiting else ""
@@ -151,7 +155,8 @@ class Dump:
             pluralise(self.dead_letters, "dead letter"),
         ]
         lines = [f"{self.system}: {', '.join(counts)}"]
-        lines += [f"  {actor}" for actor in self.actors]
+        for actor in self.actors:
+            lines += [f"  {actor}", *(f"    {line}" for line in actor.told)]
         lines += [f"  {peer}" for peer in self.peers]
         lines += [f"  {wait}" for wait in self.waits]
         lines += [f"  {stone}" for stone in describe_dead(self.dead, self.at_s)]
@@ -228,6 +233,7 @@ def _actor(cell: Cell) -> ActorEntry:
         cell.max_bytes,
         cell.peak_bytes,
         len(cell.waiters),
+        () if cell.behaviour is None else tuple(cell.behaviour.on_dump()),
     )
 
 

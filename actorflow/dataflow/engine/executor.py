@@ -97,6 +97,8 @@ class Executor:
         dispatch = system.dispatch
         # ORDER: asked before the step's own nodes enter the ring.
         ahead = dispatch.scheduled
+        if step.deadline_s is not None:
+            step.waits = partition.waits
         partition.start(step, feeds)
         # The pump comes to it in turn: a step does not overtake what was there before.
         if ahead:

@@ -41,7 +41,7 @@ from actorflow.plan.program import Holder, Holding
 from actorflow.values.arrays import Array
 
 
-class InitialConstant(Waiter):
+class InitialValue(Waiter):
     """The initial value of a variable: whether it has been given, and who is giving it.
 
     While somebody is, it is a node of the wait-for graph: of others' initial values, and of its step.
@@ -64,7 +64,7 @@ class SharedResource:
     """What is held under a shared name."""
 
     ref: Ref
-    first: InitialConstant
+    first: InitialValue
 
 
 async def reset(system: ActorSystem, container: str | None = None) -> None:
@@ -117,6 +117,7 @@ class Resources:
 
     Attributes:
         refs: The actors that have been started.
+        containers: What is shared in the actor system, by name.
         write_counts: How the writes of the session's own variables found their memory.
     """
 
@@ -137,17 +138,17 @@ class Resources:
         self._source = source
         self._submit = submit
         self._max_messages = max_messages
-        self._containers = _containers(system)
+        self.containers = _containers(system)
         # How many resets this session has seen: one more means that some of `refs` may be stopped.
-        self._forgotten = self._containers.resets
-        self._firsts: dict[str, InitialConstant] = {}
+        self._forgotten = self.containers.resets
+        self._firsts: dict[str, InitialValue] = {}
         self._producers = producers
         self._starvation_s = starvation_s
 
     @property
     def resets(self) -> int:
         """How often shared state of the system has been dropped: what was found before may be gone."""
-        return self._containers.resets
+        return self.containers.resets
 
     def find(self, holder: Holder) -> Ref:
         """Returns the address of the holder.
@@ -166,16 +167,16 @@ class Resources:
             ref = self.refs[holder] = self._spawn(holder)
         return ref
 
-    def first(self, name: str) -> InitialConstant:
+    def first(self, name: str) -> InitialValue:
         """Returns what is known of the initial value of a variable; shared with the variable."""
         self._system.check_here()
         definition = self._graph.resources[name]
         if definition.shared_name is None:
             # a private variable's is the session's own
-            return self._firsts.setdefault(name, InitialConstant(name))
+            return self._firsts.setdefault(name, InitialValue(name))
         # Starts it if need be, so that there is an entry to share.
         self.find(Holder(Holding.RESOURCE, name))
-        kept = self._containers.find(definition)
+        kept = self.containers.find(definition)
         assert kept is not None
         return kept.first
 
@@ -211,7 +212,7 @@ class Resources:
         gone = set()
         for holder, ref in tuple(self.refs.items()):
             if self._is_shared(holder):
-                kept = self._containers.find(self._graph.resources[holder.name])
+                kept = self.containers.find(self._graph.resources[holder.name])
                 # gone, or already made anew by another session
                 if kept is None or kept.ref is not ref:
                     gone.add(holder.name)
@@ -240,15 +241,15 @@ class Resources:
         )
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
-        kept = self._containers.open(definition, contents)
+        kept = self.containers.open(definition, contents)
         if kept is None:
             # INVARIANT: nothing suspends between looking and adding, so that two sessions cannot both make
             # it.
             kept = SharedResource(
                 self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make),
-                InitialConstant(key.name, shared=True),
+                InitialValue(key.name, shared=True),
             )
-            self._containers.add(definition, kept, contents)
+            self.containers.add(definition, kept, contents)
         return kept.ref
 
     def _make(self, definition: ResourceDef, given: ActorInputs) -> Actor:

@@ -62,7 +62,10 @@ class Step:
             `plan.partition.partition`.
         early: What has come of turns that have not begun here, by frame and turns: how it is offered then.
         told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
+        lingers: Whether something of it may still happen once it has ended: never, all is in this process.
     """
+
+    lingers = False
 
     __slots__ = (
         "_turned_at",
@@ -294,6 +297,9 @@ class Step:
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""
+        if self.ahead is not None:
+            self.abort(not_admitted(self.name, self.deadline_s))
+            return
         # Asked before the abort, which lets go of all that it waits for; four are enough for one line.
         waits = "; ".join(self.waits(self)[:4]) if self.waits is not None else ""
         message = f"step {self.id} did not end within its deadline of {self.deadline_s:g} s"
@@ -301,3 +307,9 @@ class Step:
             message = f"{message}; it waits for {waits}"
         hint = "raise deadline_s, or look at session.dump() while it hangs"
         self.abort(DeadlinePassed(message, where=Where(step=self.id), hint=hint))
+
+
+def not_admitted(name: str, deadline_s: float | None) -> DeadlinePassed:
+    """Returns the error of a step the deadline of which has passed while it waited for admission."""
+    message = f"{name} did not end within its deadline of {deadline_s:g} s; it was not admitted"
+    return DeadlinePassed(message, hint="raise deadline_s, or the max_steps of the session")
