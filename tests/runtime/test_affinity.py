@@ -313,7 +313,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         "open": OPENS,
     },
     Supervisor: dict.fromkeys(("failed", "ended", "gone", "begin", "end", "join"), INSIDE),
-    Actor: {**dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"), "remaining_s": LOOKS},
+    Actor: {**dict.fromkeys(("receive", "on_start", "on_stop", "on_dump"), "is the user's"), "remaining_s": LOOKS},
     ActorTimer: dict.fromkeys(("take", "entered", "expire", "void"), INSIDE),
     RemoteRef: {
         **dict.fromkeys(
