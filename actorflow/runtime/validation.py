@@ -7,14 +7,17 @@ A rule with several fields says which of its methods are events, and has a `vali
     class Commitment:
         def validate(self) -> None: ...
 
-Nothing is wrapped, and nothing costs, until `validation` is entered.
+Nothing is wrapped, and nothing costs, until `validation` is entered. A process that begins with
+ACTORFLOW_VALIDATE=1 in its environment is in it from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import isgeneratorfunction
 from typing import Any, Protocol, TypeVar
 
 
@@ -31,7 +34,7 @@ R = TypeVar("R", bound=Validates)
 RULES: dict[type[Validates], tuple[str, ...]] = {}
 """Every state machine that validates itself, and the names of its events."""
 
-_depth = 0
+_depth = int(os.environ.get("ACTORFLOW_VALIDATE", "") not in ("", "0"))
 _plain: dict[type[Validates], dict[str, Any]] = {}
 
 
@@ -79,6 +82,18 @@ def _wrap(rule: type[Validates]) -> None:
 
 
 def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
+    if isgeneratorfunction(method):
+
+        @wraps(method)
+        def validated_at_its_end(self: Any, *args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            # Not after each item: between two the event is half done, and to hold an item here would keep
+            # its memory from being used again.
+            result = yield from method(self, *args, **kwargs)
+            self.validate()
+            return result
+
+        return validated_at_its_end
+
     @wraps(method)
     def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
