@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -59,6 +59,13 @@ class Actor:
         Args:
             reason: What ends this incarnation; None when the actor was asked to stop.
         """
+
+    def on_dump(self) -> Sequence[str]:
+        """Returns what `dump` says of it beside its mailbox, a line each; by default nothing.
+
+        It changes nothing and waits for nothing. While the loop is held up, another thread calls it.
+        """
+        return ()
 
     def tell(self, ref: Ref, message: Any) -> None:
         """Sends `message` without waiting; for handlers.

@@ -26,7 +26,10 @@ OUTSIDE = "(outside)"
 @travels("actors.dump.actor")
 @dataclass(frozen=True, slots=True)
 class ActorEntry:
-    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life."""
+    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life.
+
+    `told` is what the actor says of itself: see `Actor.on_dump`.
+    """
 
     name: str
     state: str
@@ -38,6 +41,7 @@ class ActorEntry:
     max_bytes: int
     peak_bytes: int
     waiting: int
+    told: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         line = f", {self.waiting} wait for room" if self.waiting else ""
@@ -78,6 +82,7 @@ class PeerEntry:
         serving: Questions of it that have not ended here.
         watched: Its actors that somebody here watches.
         why: Why it was lost, and how long ago; empty while it is up.
+        story: What the link to it went through last; empty where it keeps no story.
     """
 
     name: str
@@ -87,6 +92,7 @@ class PeerEntry:
     serving: int
     watched: int
     why: str = ""
+    story: str = ""
 
     def __str__(self) -> str:
         asks, asked = pluralise(self.asks, "open ask"), pluralise(self.serving, "ask")
@@ -151,8 +157,10 @@ class Dump:
             pluralise(self.dead_letters, "dead letter"),
         ]
         lines = [f"{self.system}: {', '.join(counts)}"]
-        lines += [f"  {actor}" for actor in self.actors]
-        lines += [f"  {peer}" for peer in self.peers]
+        for actor in self.actors:
+            lines += [f"  {actor}", *(f"    {line}" for line in actor.told)]
+        for peer in self.peers:
+            lines += [f"  {peer}", *([f"    link: {peer.story}"] if peer.story else ())]
         lines += [f"  {wait}" for wait in self.waits]
         lines += [f"  {stone}" for stone in describe_dead(self.dead, self.at_s)]
         return "\n".join([*lines, f"  asks: {self.asks}"])
@@ -223,6 +231,7 @@ def _actor(cell: Cell) -> ActorEntry:
         cell.max_bytes,
         cell.peak_bytes,
         len(cell.waiters),
+        () if cell.behaviour is None else tuple(cell.behaviour.on_dump()),
     )
 
 

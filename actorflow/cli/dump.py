@@ -76,6 +76,8 @@ def lines(title: str, told: PollResult, *, every: bool = False) -> Iterator[str]
     yield from _section("rings of waits", [" -> ".join((*ring, ring[0])) for ring in rings(waits)])
     yield from _section("links", list(_links(told)))
     yield from _section("actors" if every else "busy actors", list(_actors(told, every=every)))
+    if stories := list(_told(told)):
+        yield from _section("what they did last", stories)
     if dead := list(_dead(told, every=every)):
         yield from _section("dead actors", dead)
     for name, report in sorted(told.reports.items()):
@@ -143,6 +145,7 @@ def _wait(edge: ReportedWait, told: PollResult) -> str:
 def _links(told: PollResult) -> Iterator[str]:
     """The links that are worth a word: not open, in contact, and empty."""
     for name in told.names:
+        stories = {peer.name: peer.story for peer in told.reports[name].peers} if name in told.reports else {}
         for link in told.reports[name].links if name in told.reports else ():
             well = link.phase == "open" and link.contact != "broken"
             if well and not (link.in_line or link.refused or link.malformed):
@@ -152,6 +155,8 @@ def _links(told: PollResult) -> Iterator[str]:
                 f"{link.in_line} in line, credit {link.credit}, {link.unacknowledged} unacknowledged, "
                 f"{link.resent} resent, {link.refused} refused, {link.malformed} malformed"
             )
+            if story := stories.get(link.peer):
+                yield f"  {story}"
 
 
 def _actors(told: PollResult, *, every: bool) -> Iterator[str]:
@@ -159,6 +164,13 @@ def _actors(told: PollResult, *, every: bool) -> Iterator[str]:
         for actor in told.reports[name].actors if name in told.reports else ():
             if every or actor.state != "idle" or actor.messages or actor.waiting:
                 yield f"{name}/{actor}"
+
+
+def _told(told: PollResult) -> Iterator[str]:
+    """What actors say of themselves, those too that are idle: a run that hangs waits for one of them."""
+    for name in told.names:
+        for actor in told.reports[name].actors if name in told.reports else ():
+            yield from (f"{name}/{actor.name}: {line}" for line in actor.told)
 
 
 def _dead(told: PollResult, *, every: bool) -> Iterator[str]:
