@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from actorflow.errors import InternalError
@@ -12,8 +18,10 @@ from actorflow.runtime.validation import RULES, validates, validation
 
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> type:
-    """A counter that must not pass two, and that only this test knows."""
-    monkeypatch.setattr(module, "RULES", dict(RULES))
+    """A counter that must not pass two, the only state machine that there is in this test."""
+    monkeypatch.setattr(module, "RULES", {})
+    monkeypatch.setattr(module, "_plain", {})
+    monkeypatch.setattr(module, "_depth", 0)  # the run of tests validates
 
     @validates("add")
     class Counter:
@@ -34,8 +42,6 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> type:
 
 
 def test_without_validation_nothing_is_wrapped(counter: type) -> None:
-    if module._depth:  # the whole run of tests validates
-        pytest.skip("the run of tests validates")
     assert counter().add(7) == 7
 
 
@@ -48,6 +54,47 @@ def test_with_validation_a_broken_invariant_raises_after_the_event(counter: type
     assert raised.value.__notes__ == ["  story: add(2) > add(1)"]
 
 
+def test_an_event_that_gives_items_is_looked_at_when_it_has_given_all(counter: type) -> None:
+    def count_up(self: Any, to: int) -> Iterator[int]:
+        while self.count < to:
+            yield self.add_quietly()
+
+    counter.add_quietly = lambda self: vars(counter)["add"](self)
+    counter.count_up = count_up
+    validates("count_up")(counter)
+    with validation():
+        items = counter().count_up(3)
+        assert [next(items), next(items)] == [1, 2]
+        assert next(items) == 3  # half done: nothing is looked at yet
+        with pytest.raises(InternalError, match="at most 2, got 3"):
+            next(items)
+
+
+def test_a_process_that_begins_with_the_variable_validates_from_the_start() -> None:
+    program = "from actorflow.runtime import validation; print(validation._depth)"
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "ACTORFLOW_VALIDATE": value},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for value in ("1", "0", "")
+    ]
+
+    assert told == ["1", "0", "0"]
+
+
+def test_every_state_machine_of_the_package_validates_in_this_run() -> None:
+    from actorflow.dataflow.state.queue_rule import QueueRule
+    from actorflow.transport.rules.link_session import LinkSession
+
+    for rule in (QueueRule, LinkSession):
+        for name in RULES[rule]:
+            assert hasattr(vars(rule)[name], "__wrapped__"), (rule, name)
+
+
 def test_validation_may_be_nested_and_takes_its_wrappers_away(counter: type) -> None:
     plain = vars(counter)["add"]
     with validation():
@@ -55,7 +102,7 @@ def test_validation_may_be_nested_and_takes_its_wrappers_away(counter: type) -> 
         with validation():
             assert vars(counter)["add"] is wrapped
         assert vars(counter)["add"] is wrapped
-    assert module._depth or vars(counter)["add"] is plain
+    assert vars(counter)["add"] is plain
 
 
 def test_an_event_that_is_no_method_is_refused() -> None:

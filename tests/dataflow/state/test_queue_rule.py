@@ -523,7 +523,7 @@ def asked_of() -> FifoRule:
         (waited_at, "failure", StateError("x"), "a queue that has an error is FAILED"),
         (waited_at, "enqueues.0.rows", deque(), "nobody waits to enqueue nothing"),
         (waited_at, "capacity", 3, "nobody waits for room that is there, got 1 that do"),
-        (waited_at, "bytes", 8, "the bytes inside are 7, got 8"),
+        (waited_at, "bytes", 6, "the bytes inside are 7, got 6"),
         (waited_at, "peak", 1, "no more is inside than at most, got 2 elements of 7 bytes over 1 and 7"),
         (waited_at, "peak_bytes", 1, "no more is inside than at most"),
         (waited_at, "_arrived", 1, "each element has a number of its own below 1"),

@@ -317,7 +317,7 @@ def test_the_machine_finds_a_rule_that_forgets_the_producer_of_a_moment(
 
 def waited() -> World:
     """One who waits, and has been looked at once while somebody could still put something in."""
-    world = World()
+    world = World(steps=[RunningStep(fills=["batches"])])
     world.producers.enter(["batches"])
     world.hunger.waits("a")
     world.pass_to(11)
@@ -370,7 +370,7 @@ def test_a_resource_that_is_watched_while_nobody_waits_is_found() -> None:
 
 def test_a_look_that_forgets_to_ask_for_the_next_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits then would wait for ever."""
-    world = World()
+    world = World(steps=[RunningStep(fills=["batches"])])
     world.producers.enter(["batches"])
     world.hunger.waits("a")
     monkeypatch.setattr(StarvationDetector, "ask", lambda self, in_s=None: None)

@@ -646,7 +646,7 @@ def test_a_link_that_forgets_something_is_found_at_the_next_event(
         net.deliver()
         for i in range(3):
             net.a.send(data(i))
-            net.deliver()
+        net.deliver()
         net.pass_time(3.0)
 
     monkeypatch.setattr(owner, method, forgets)

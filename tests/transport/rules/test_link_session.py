@@ -180,7 +180,7 @@ def test_a_half_frame_holds_credit_and_a_session_that_forgets_it_is_found() -> N
 @pytest.mark.parametrize(
     ("owner", "method", "forgets", "found"),
     [
-        (Spending, "spend", lambda self, size: None, "what comes back was spent"),
+        (Spending, "fits", lambda self, size: True, "what is out fits"),
         (Granting, "release", lambda self, size: None, "credit is held for 0 envelopes, got 1"),
         (Sending, "_forget", lambda self, number: self._out.pop(number)[1], "the bytes out are 0"),
     ],
@@ -188,13 +188,15 @@ def test_a_half_frame_holds_credit_and_a_session_that_forgets_it_is_found() -> N
 def test_a_method_that_forgets_something_is_found_at_the_next_event(
     owner: type, method: str, forgets: Any, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = Net()
+    net = Net(LinkSettings(window=Window(1, 1 << 20)))
     net.deliver()
     monkeypatch.setattr(owner, method, forgets)
 
     def talk() -> None:
         net.a.send(data(1))
+        net.a.send(data(2))
         net.deliver()
+        net.pass_time(0.1)
 
     with validation(), pytest.raises(InternalError, match=found):
         talk()
