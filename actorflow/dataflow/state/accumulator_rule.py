@@ -92,8 +92,10 @@ class AccumulatorRule:
 
     def cancel(self, who: Hashable) -> list[Replied]:
         """Forgets the takes of `who`, who is not answered; the next waiters go on."""
+        waited = len(self.takes)
         self.takes = deque(take for take in self.takes if take[0] != who)
-        self.story.append(("cancel", len(self.takes)))
+        if len(self.takes) != waited:
+            self.story.append(("cancel", len(self.takes)))
         return self._flush()
 
     def give_back(self, taken: AccumulatedGradients) -> list[Replied]:

@@ -189,8 +189,10 @@ class BarrierRule:
 
     def cancel(self, who: Hashable) -> list[Replied]:
         """Forgets the takes of `who`, who is not answered; the next waiters go on."""
+        waited = len(self.takes)
         self.takes = deque(take for take in self.takes if take.who != who)
-        self.story.append(("forget", len(self.takes)))
+        if len(self.takes) != waited:
+            self.story.append(("forget", len(self.takes)))
         return self._flush()
 
     def give_back(self, tuples: Sequence[BarrierTuple]) -> list[Replied]:

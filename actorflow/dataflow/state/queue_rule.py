@@ -147,8 +147,8 @@ class QueueRule:
     Attributes:
         phase: How far it is from being closed.
         closed: Whether it is CLOSED or FAILED.
-        story: What closed it, or came back. An entry for each element that goes in or out took 10 % of a put
-            and a take, and one for each that has to wait 4 %, so there is none of them.
+        story: What closed it, or came back. What goes in and out and who waits is not in it: that would push
+            all else out, and an entry of 0.05 µs for each of the two would be 8 % of a put and a take.
     """
 
     __slots__ = (
@@ -270,12 +270,14 @@ class QueueRule:
     def cancel(self, who: Hashable) -> list[QueueAnswer]:
         """Forgets the attempts of `who`, who is not answered; the next waiters go on."""
         ended = self._ended or _never
+        waited = len(self.enqueues), len(self.dequeues)
         self.enqueues = deque(a for a in self.enqueues if a.who != who and not ended(a.who))
         if self.dequeues and (head := self.dequeues[0]).who == who:
             self._return(head.taken)
             head.taken.clear()
         self.dequeues = deque(a for a in self.dequeues if a.who != who and (a.taken or not ended(a.who)))
-        self.story.append(("cancel", len(self.enqueues), len(self.dequeues)))
+        if (left := (len(self.enqueues), len(self.dequeues))) != waited:
+            self.story.append(("cancel", *left))
         self._withdraw()
         return self._flush([])
 

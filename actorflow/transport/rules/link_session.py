@@ -74,8 +74,8 @@ class LinkSession:
         probe_at: When to ask for credit that may have come back unheard; None while nothing waits for it.
         told: What the peer was told that this end has received.
         starves: Whether so much credit is to be given back that the peer may have to wait for it soon.
-        story: The last changes of its state. What is sent and what comes is not in it: an entry for each
-            message took 0.07 µs of the 2 µs of a `put`.
+        story: The last changes of its state. What is sent and what comes is not in it: that would push all
+            else out, and an entry takes 0.05 µs where a `put` takes 0.6.
         sent, received: Envelopes.
         peak_line: The most that stood in line.
     """
