@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from enum import Enum
 from xml.etree import ElementTree as ET
 
@@ -65,7 +66,7 @@ def test_a_module_has_its_table_at_its_head(machine: Machine) -> None:
 
 def test_a_line_that_the_head_of_a_module_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "\n".join(text_table(LIGHT)[:-1]).replace("  ", "     ")
-    monkeypatch.setitem(diagrams.sys.modules, "actorflow.tests.light", type("Light", (), {"__doc__": said}))
+    monkeypatch.setitem(sys.modules, "actorflow.tests.light", type("Light", (), {"__doc__": said}))
 
     assert missing_lines(LIGHT) == ["off    .      ."]
 
