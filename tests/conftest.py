@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from actorflow.runtime.clock import Entropy
-from actorflow.runtime.validation import validation
+from actorflow.runtime.validation import no_validation, validation
 from tests.collecting import old_out_of_reach
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.
@@ -86,6 +86,13 @@ def pytest_collection() -> Generator[None, object, object]:
 def validates() -> Iterator[None]:
     """Every state machine looks at its invariants after every event, in the whole run."""
     with validation():
+        yield
+
+
+@pytest.fixture
+def only_the_law() -> Iterator[None]:
+    """No state machine looks at its invariants: what the test plants is for a law to find, which is slower."""
+    with no_validation():
         yield
 
 

@@ -62,17 +62,40 @@ def validation() -> Iterator[None]:
     global _depth
     _depth += 1
     if _depth == 1:
-        for rule in RULES:
-            _wrap(rule)
+        _wrap_all()
     try:
         yield
     finally:
         _depth -= 1
         if not _depth:
-            for rule, methods in _plain.items():
-                for name, method in methods.items():
-                    setattr(rule, name, method)
-            _plain.clear()
+            _unwrap_all()
+
+
+@contextmanager
+def no_validation() -> Iterator[None]:
+    """Has none look while inside, whoever has entered `validation`: to see what else finds a fault."""
+    global _depth
+    depth, _depth = _depth, 0
+    if depth:
+        _unwrap_all()
+    try:
+        yield
+    finally:
+        if depth:
+            _wrap_all()
+        _depth = depth
+
+
+def _wrap_all() -> None:
+    for rule in RULES:
+        _wrap(rule)
+
+
+def _unwrap_all() -> None:
+    for rule, methods in _plain.items():
+        for name, method in methods.items():
+            setattr(rule, name, method)
+    _plain.clear()
 
 
 def _wrap(rule: type[Validates]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from actorflow.errors import InternalError
 from actorflow.runtime import validation as module
 from actorflow.runtime.story import Story
-from actorflow.runtime.validation import RULES, validates, validation
+from actorflow.runtime.validation import RULES, no_validation, validates, validation
 
 
 @pytest.fixture
@@ -109,6 +109,17 @@ def test_validation_may_be_nested_and_takes_its_wrappers_away(counter: type) -> 
             assert vars(counter)["add"] is wrapped
         assert vars(counter)["add"] is wrapped
     assert vars(counter)["add"] is plain
+
+
+def test_inside_no_validation_nothing_looks_and_afterwards_all_do_again(counter: type) -> None:
+    with validation():
+        with no_validation():
+            assert counter().add(7) == 7
+            with validation(), pytest.raises(InternalError):
+                counter().add(7)
+        with pytest.raises(InternalError):
+            counter().add(7)
+    assert counter().add(7) == 7
 
 
 def test_an_event_that_is_no_method_is_refused() -> None:
