@@ -14,7 +14,7 @@ ACTORFLOW_VALIDATE=1 in its environment is in it from then on.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import isgeneratorfunction
@@ -120,7 +120,12 @@ def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
-        self.validate()
+        try:
+            self.validate()
+        except BaseException:
+            if isinstance(result, Coroutine):
+                result.close()  # nobody will await it
+            raise
         return result
 
     return validated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -99,6 +100,27 @@ def test_every_state_machine_of_the_package_validates_in_this_run() -> None:
     for rule in (QueueRule, LinkSession):
         for name in RULES[rule]:
             assert hasattr(vars(rule)[name], "__wrapped__"), (rule, name)
+
+
+def test_a_coroutine_of_an_event_that_breaks_an_invariant_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RULES", dict(RULES))
+
+    async def rest() -> None:
+        raise AssertionError
+
+    begun: Any = rest()
+
+    @validates("begin")
+    class Broken:
+        def begin(self) -> Any:
+            return begun
+
+        def validate(self) -> None:
+            raise Story().broken("nothing holds")
+
+    with validation(), pytest.raises(InternalError, match="nothing holds"):
+        Broken().begin()
+    assert inspect.getcoroutinestate(begun) == inspect.CORO_CLOSED
 
 
 def test_validation_may_be_nested_and_takes_its_wrappers_away(counter: type) -> None:

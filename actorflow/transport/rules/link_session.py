@@ -324,7 +324,7 @@ class LinkSession:
 
     def validate(self) -> None:
         """Raises InternalError where an invariant does not hold."""
-        for part in (*self.sending, *self.receiving, self.granting, self.spending):
+        for part in (*self.sending, *self.receiving, *self._assemblies, self.granting, self.spending):
             if part is not None and (what := part.violation()) is not None:
                 raise self.story.broken(what)
         if (what := self._violation_of_line() or self._violation_of_word()) is not None:

@@ -151,6 +151,7 @@ def busy_session() -> LinkSession:
         ("sending.0._allowed", 0, "1 to 64 may be out, got 0"),
         ("receiving.1._held", {4: (1, b"x")}, "what is held lies in 4|the bytes held are 1"),
         ("receiving.1._held_bytes", 3, "the bytes held are 0"),
+        ("_assemblies.0._frame", b"abc", "a frame of 3 bytes is half there, got 0 of them"),
     ],
 )
 def test_a_field_that_is_wrong_is_found(field: str, value: Any, found: str) -> None:
