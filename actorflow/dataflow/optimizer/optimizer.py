@@ -6,6 +6,16 @@ needs more: to talk to other actors, to look at a clock, to keep state that is n
 A gradient of some rows stays one from the node to the commit when the rule takes those; an update
 then costs what its rows cost. ORDER: so that rows can be put in place, nothing here holds a snapshot
 of a variable or of the state any more when the commit is sent.
+
+| to each variable | lane | what comes back |
+| --- | --- | --- |
+| `Borrow` | data, asked | a snapshot and its version, the base of the update |
+| `StageUpdate` | data, asked | checked and kept, or refused; where a block holds it, once its turn has come |
+| `FillSlots` | data, asked | kept: a copy of a large value, of which rows change and which others hold |
+| `CommitUpdate`, else `DiscardUpdate` | control | nothing |
+
+ORDER: after a refusal too it waits for every other answer to StageUpdate, so that no DiscardUpdate overtakes
+one; and from the last answer on it awaits nothing until all is told.
 """
 
 from __future__ import annotations
