@@ -55,7 +55,7 @@ class ChoicePoint:
         return -1 - self.names.index(text) if text in self.names else None
 
     def __repr__(self) -> str:
-        return f"<Point '{self.label}' asked {self.count} times>"
+        return f"<ChoicePoint '{self.label}' asked {self.count} times>"
 
 
 @dataclass(frozen=True, slots=True, order=True)

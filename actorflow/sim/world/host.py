@@ -503,7 +503,7 @@ class HostRef:
             raise ActorError(message, hint="await world.restart(host) first")
 
     def __repr__(self) -> str:
-        return f"<RemoteRef '{self.name}' from '{self._host.name}'>"
+        return f"<HostRef '{self.name}' from '{self._host.name}'>"
 
 
 async def _awaited(something: Awaitable[None]) -> None:

@@ -274,4 +274,4 @@ class HostLink:
 
     def __repr__(self) -> str:
         state = " split" * self.split + " clogged" * self.clogged
-        return f"<Link {self.label}{state}, {self.sent} sent, {self.lost} lost>"
+        return f"<HostLink {self.label}{state}, {self.sent} sent, {self.lost} lost>"

@@ -70,7 +70,7 @@ def test_hosts_talk_by_address() -> None:
         world["b"].spawn(Echo, heard, name="echo")
         ref = world["a"].ref("b/echo")
         ref.tell("told")
-        assert repr(ref) == "<RemoteRef 'b/echo' from 'a'>"
+        assert repr(ref) == "<HostRef 'b/echo' from 'a'>"
         return await ref.ask("asked")
 
     assert program() == "asked"
