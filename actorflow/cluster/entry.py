@@ -220,7 +220,7 @@ async def serve(program: Program, task: Task, manner: StopManner, calls: StopCal
                 raise
             return early[0]
         hear = early.append
-        station = ProcessRuntime(
+        runtime = ProcessRuntime(
             task.name,
             epoch_ms() if task.incarnation is None else task.incarnation,
             program,
@@ -234,15 +234,15 @@ async def serve(program: Program, task: Task, manner: StopManner, calls: StopCal
             work=work,
             counts=manner.counts,
         )
-        await station.open()
-        hear = station.end
+        await runtime.open()
+        hear = runtime.end
         for called in early:
-            station.end(called)
+            runtime.end(called)
         try:
-            reason = await station.ended
+            reason = await runtime.ended
         finally:
             with hurry(code_of(reason)):
-                await station.close()
+                await runtime.close()
     return reason
 
 

@@ -95,7 +95,7 @@ class Outcome:
         Results and errors are told by their `repr`: let a program return plain values, since that of
         an object may show its address, and that of a long array leaves values out.
         """
-        steps = [f"{when!r} s  {lane}  {what}" for when, lane, what in self.trace or ()]
+        steps = [f"{when!r} s  {strand}  {what}" for when, strand, what in self.trace or ()]
         asked = sorted(f"asked {point.label!r} {point.count} times" for point in self.survey)
         return (
             *steps,
@@ -235,7 +235,7 @@ def _without_tracer() -> Iterator[None]:
 
 
 def _drive(loop: SimLoop, main: Main, seed: int) -> Any:
-    STRAND.set(loop.main_lane)
+    STRAND.set(loop.main_strand)
     ENVIRONMENT.set(SimulatedEnvironment(loop, entropy=Entropy(seed)))
     return loop.run_until_complete(main())
 

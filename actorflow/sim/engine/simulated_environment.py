@@ -54,7 +54,7 @@ class RingSlot:
         self._prefix = prefix
         self._order = loop.order
         self._choices: Choices = loop.choices
-        self._lanes: dict[str, Strand] = {}
+        self._strands: dict[str, Strand] = {}
         self._in_a_row = 0
         self._gave_way = False
 
@@ -89,10 +89,11 @@ class RingSlot:
 
     def _strand_of(self, entry: tuple[Any, Any]) -> Strand:
         name: str = entry[0].strand
-        lane = self._lanes.get(name)
-        if lane is None:
-            lane = self._lanes[name] = Strand(self._choices.point(self._prefix + name), self._strand.lifetime)
-        return lane
+        strand = self._strands.get(name)
+        if strand is None:
+            point = self._choices.point(self._prefix + name)
+            strand = self._strands[name] = Strand(point, self._strand.lifetime)
+        return strand
 
 
 class SimWorkers:
