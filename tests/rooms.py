@@ -41,15 +41,15 @@ def page(root: Path = TOP / "actorflow") -> str:
             for folder in [path, *within]:
                 lines += _folder(folder, root)
         elif (file := path.with_suffix(".py")).exists():
-            lines += ["", f"## {name}", "", headline(file)]
+            lines += ["", f"## `{name}`", "", headline(file)]
         else:
-            lines += ["", f"## {name}", "", "Not built yet."]
+            lines += ["", f"## `{name}`", "", "Not built yet."]
     return "\n".join(lines) + "\n"
 
 
 def _folder(folder: Path, root: Path) -> Iterator[str]:
     name = ".".join(folder.relative_to(root).parts)
-    yield from ["", f"{'###' if '.' in name else '##'} {name}", "", headline(folder / "__init__.py")]
+    yield from ["", f"{'###' if '.' in name else '##'} `{name}`", "", headline(folder / "__init__.py")]
     modules = [p for p in sorted(folder.glob("*.py")) if p.stem != "__init__"]
     if modules:
         yield from ["", "| module | what it is |", "|---|---|"]

@@ -79,7 +79,7 @@ def test_the_page_of_modules_is_that_of_the_docstrings() -> None:
 
 def test_the_page_of_modules_has_each_once_with_a_sentence() -> None:
     text = PAGE.read_text()
-    listed = re.findall(r"(?m)^(?:\| `|#{2,3} )([\w.]+)", text)
+    listed = re.findall(r"(?m)^(?:\||#{2,3}) `([\w.]+)`", text)
     named = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in ROOT.rglob("*.py")]
     there = sorted(n.removesuffix(".__init__") for n in named if n != "__init__")
 
@@ -115,5 +115,5 @@ def test_a_new_module_and_a_changed_sentence_are_seen(tmp_path: Path) -> None:
     (tmp_path / "plan" / "a.py").write_text('"""Another."""')
 
     assert "| `plan.a` | One \\| two. |" in before
-    assert "### plan.inner\n\nWithin." in before
+    assert "### `plan.inner`\n\nWithin." in before
     assert "| `plan.a` | Another. |" in page(tmp_path)
