@@ -186,7 +186,7 @@ class Opening(Cluster):
             threads=self._threads,
             links=self._links,
             stop_s=self._stop_s,
-            heard=self._take_table,
+            on_change=self._take_table,
             folder=self._folder(),
             counts=self.counts,
         )
@@ -232,7 +232,7 @@ class Opening(Cluster):
 
     async def _release_all(self, runtime: ProcessRuntime) -> None:
         """Tells all who are there that they may leave, and why where nothing has begun."""
-        ref = runtime.process.post.ref
+        ref = runtime.process.hub.ref
         there = [name for name in self.incarnations() if name != CHIEF]
         asks = [ref(f"{name}/{PROCESS_AGENT}").ask(Quit(self._unready), _LEAVE_S) for name in there]
         answers = await asyncio.gather(*asks, return_exceptions=True)
@@ -302,7 +302,7 @@ class Opening(Cluster):
 
     async def _describe(self, runtime: ProcessRuntime, there: Iterable[str]) -> None:
         """Asks all who are there what they are, and warns where they differ in what decides bits."""
-        ref = runtime.process.post.ref
+        ref = runtime.process.hub.ref
         names, mine = (name for name in self.names if name in there), runtime.process.about()
         asks = [ref(f"{name}/{PROCESS_AGENT}").ask(Describe(), _ASK_S) for name in names]
         answers = await asyncio.gather(*asks, return_exceptions=True)
@@ -324,7 +324,7 @@ class Opening(Cluster):
 
         async def ask(name: str) -> None:
             try:
-                answered[name] = await runtime.process.post.ref(f"{name}/{PROCESS_AGENT}").ask(
+                answered[name] = await runtime.process.hub.ref(f"{name}/{PROCESS_AGENT}").ask(
                     Introduce(), _ASK_S
                 )
             except UNREACHED:

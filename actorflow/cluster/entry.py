@@ -230,7 +230,7 @@ async def serve(program: Program, task: Task, manner: StopManner, calls: StopCal
             threads=manner.threads,
             links=manner.links,
             stop_s=manner.stop_s,
-            patience=manner.patience,
+            timeouts=manner.patience,
             work=work,
             counts=manner.counts,
         )

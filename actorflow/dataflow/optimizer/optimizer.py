@@ -186,7 +186,7 @@ class OptimizerActor(Actor):
         source: Source,
         submit: Callable[..., None] | None,
         order: Sequence[str] | None = None,
-        tally: WriteCounts | None = None,
+        write_counts: WriteCounts | None = None,
     ) -> OptimizerActor:
         """Tells the actor which variables it trains and where to compute; called by the session.
 
@@ -195,7 +195,7 @@ class OptimizerActor(Actor):
             source: Names the updates.
             submit: How it computes on a device's threads; None computes inline.
             order: The names in the order in which everybody locks them.
-            tally: Where dropped updates are counted.
+            write_counts: Where dropped updates are counted.
 
         Raises:
             GraphError: when it already trains for a session; when it has no rule but what `minimize`
@@ -211,7 +211,7 @@ class OptimizerActor(Actor):
         self._order = self._names if order is None else tuple(order)
         self._source = source
         self._submit = submit
-        self._write_counts = tally or self._write_counts
+        self._write_counts = write_counts or self._write_counts
         return self
 
     async def receive(self, message: Any) -> None:

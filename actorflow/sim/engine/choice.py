@@ -109,11 +109,11 @@ class Choices:
         taken: The deviations so far, in order.
     """
 
-    def __init__(self, chooser: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self.taken: list[Deviation] = []
         self._points: dict[str, ChoicePoint] = {}
-        self._meet: Callable[[ChoicePoint], None] = chooser.meet
-        self._draw = chooser.draw
+        self._meet: Callable[[ChoicePoint], None] = scheduler.meet
+        self._draw = scheduler.draw
         self._final: tuple[Asked, ...] | None = None
 
     def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> ChoicePoint:

@@ -154,10 +154,12 @@ def attempt(
     return _once(main, schedule.scheduler(survey), faults.plan(survey), seed, limits, trace=trace)
 
 
-def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limits, *, trace: bool) -> Outcome:
-    harmed = FaultInjector(chooser, faults)
-    choices = Choices(harmed if faults else chooser)
-    order = Order(choices, chooser if isinstance(chooser, Ranks) else None)
+def _once(
+    main: Main, scheduler: Scheduler, faults: Plan, seed: int, limits: Limits, *, trace: bool
+) -> Outcome:
+    harmed = FaultInjector(scheduler, faults)
+    choices = Choices(harmed if faults else scheduler)
+    order = Order(choices, scheduler if isinstance(scheduler, Ranks) else None)
     loop = SimLoop(order, max_steps=limits.max_steps, max_seconds=limits.max_seconds)
     if trace:
         loop.trace = []
@@ -182,7 +184,7 @@ def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limit
         kept = None if loop.trace is None else tuple(loop.trace)
         steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
         found = choices.survey()
-        unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
+        unused = (*harmed.unused, *(scheduler.unused if isinstance(scheduler, Planned) else ()))
         late = _clean_up(loop)
         outside.tidy()
     if late is not None and (error is None or outcomes.is_failure(error)):

@@ -64,7 +64,7 @@ class Host:
         self.name = name
         self.incarnation = 0
         self.disk = Disk()
-        self.clock = SkewedClock(world.loop, world.tally)
+        self.clock = SkewedClock(world.loop, world.fault_counts)
         self.straggler: Straggler | None = None
         self.loop = world.loop
         self.asked: dict[int, Ask] = {}
@@ -177,7 +177,7 @@ class Host:
         """Takes as long as `seconds` of work take on this host, stalls included."""
         if self.straggler is not None:
             extra_s, stalled = self.straggler.extra_s(self._entropy)
-            self._world.tally.fired["straggle"] += stalled
+            self._world.fault_counts.fired["straggle"] += stalled
             seconds += extra_s
         await self._world.sleep(max(0.0, seconds))
 
@@ -291,7 +291,7 @@ class Host:
         self.loop.unpark(self.lifetime)
 
     def _count_pause(self) -> None:
-        self._world.tally.fired["pause"] += bool(self.lifetime.parked)
+        self._world.fault_counts.fired["pause"] += bool(self.lifetime.parked)
 
     def _check_alive(self, what: str) -> None:
         if not self.alive:
@@ -310,7 +310,7 @@ class Host:
 
     def _fault(self, fault: str, envelope: Envelope) -> None:
         if fault == "crash":
-            self._world.tally.fired["crash"] += 1
+            self._world.fault_counts.fired["crash"] += 1
             self.crash()
             self._world.restart_later(self, FAULT_TICKS * TICK_S)
         else:

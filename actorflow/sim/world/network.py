@@ -123,7 +123,7 @@ class HostLink:
         loop: SimLoop,
         label: str,
         latency_s: float,
-        tally: FaultCounts,
+        fault_counts: FaultCounts,
         lifetime: Lifetime,
         deliver: Deliver,
     ) -> None:
@@ -135,7 +135,7 @@ class HostLink:
         self.point: ChoicePoint = loop.choices.point(label, names=LINK_FAULTS)
         self._choose = loop.choices.choose
         self._loop = loop
-        self._tally = tally
+        self._fault_counts = fault_counts
         self._outside: Context = copy_context()
         self._split_until = self._clogged_until = 0.0
         self._waiting: deque[Envelope] = deque()
@@ -183,7 +183,7 @@ class HostLink:
             self.begin_split(_FAULT_S)
         elif harm == "clog":
             self.begin_clog(_FAULT_S)
-        fired = self._tally.fired
+        fired = self._fault_counts.fired
         if self.split or harm == "drop":
             fired["split" if self.split else "drop"] += 1
             self.lost += 1
