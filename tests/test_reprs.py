@@ -16,17 +16,42 @@ OTHER_NAMES = {
     "Address": "Ref",  # users know it by that name alone, and it is one
 }
 
-Classes = dict[str, list[ast.ClassDef]]
+Class = tuple[str, str]
+"""The module of a class, as imports name it, and the name."""
 
 
-def classes(root: Path) -> Classes:
-    """The classes of a tree by name: several where modules have one of the same name."""
-    found: Classes = {}
-    for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(node)
-    return found
+class Tree:
+    """The classes of a package, with the names that each of their modules imports."""
+
+    def __init__(self, root: Path) -> None:
+        self.classes: dict[Class, ast.ClassDef] = {}
+        self._imported: dict[Class, Class] = {}
+        for path in sorted(root.rglob("*.py")):
+            module = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    self.classes[module, node.name] = node
+                elif isinstance(node, ast.ImportFrom):
+                    for alias in node.names:
+                        self._imported[module, alias.asname or alias.name] = (node.module or "", alias.name)
+
+    def heirs(self, above: Class) -> Iterator[str]:
+        """The classes below one that have its repr."""
+        for (module, name), node in self.classes.items():
+            if own_repr(node) is None and above in [self._class_of(module, base) for base in node.bases]:
+                yield name
+                yield from self.heirs((module, name))
+
+    def _class_of(self, module: str, base: ast.expr) -> Class | None:
+        """The class that an expression names in a module: `A`, `A[int]`, `module.A`."""
+        match base:
+            case ast.Name(id=name):
+                return self._imported.get((module, name), (module, name))
+            case ast.Subscript(value=inner):
+                return self._class_of(module, inner)
+            case ast.Attribute(value=ast.Name(id=holder), attr=name):
+                return ".".join(self._imported.get((module, holder), ("", holder))), name
+        return None
 
 
 def own_repr(node: ast.ClassDef) -> ast.FunctionDef | None:
@@ -35,41 +60,25 @@ def own_repr(node: ast.ClassDef) -> ast.FunctionDef | None:
     return next((f for f in functions if f.name == "__repr__"), None)
 
 
-def written_names(function: ast.FunctionDef) -> Iterator[str]:
+def written_names(function: ast.FunctionDef | None) -> Iterator[str]:
     """The names in `<Name ...>` and `Name(...)`, where a repr has them as text."""
-    for node in ast.walk(function):
+    for node in ast.walk(function) if function is not None else ():
         text = node.value if isinstance(node, ast.Constant) else ""
         if isinstance(text, str) and (found := re.match(r"<([A-Z]\w*)|([A-Z]\w*)\(", text)):
             yield found[1] or found[2]
 
 
-def heirs(name: str, found: Classes) -> Iterator[str]:
-    """The classes below one that have its repr."""
-    for nodes in found.values():
-        for node in nodes:
-            above = {
-                b.id if isinstance(b, ast.Name) else getattr(b, "attr", "") for b in map(_plain, node.bases)
-            }
-            if name in above and own_repr(node) is None:
-                yield node.name
-                yield from heirs(node.name, found)
-
-
-def _plain(base: ast.expr) -> ast.expr:
-    return base.value if isinstance(base, ast.Subscript) else base
-
-
 def wrong(root: Path) -> list[str]:
     """A sentence for each repr that says another name than its class has."""
-    found = classes(root)
+    tree = Tree(root)
     said = []
-    for name, nodes in found.items():
-        for node in nodes:
-            function = own_repr(node)
-            for text in () if function is None else written_names(function):
-                if text != OTHER_NAMES.get(name, name):
-                    said.append(f"{name} says {text}")
-                said += [f"{heir} says {text}" for heir in heirs(name, found) if name not in OTHER_NAMES]
+    for known, node in tree.classes.items():
+        name = known[1]
+        for text in written_names(own_repr(node)):
+            if text != OTHER_NAMES.get(name, name):
+                said.append(f"{name} says {text}")
+            if name not in OTHER_NAMES:
+                said += [f"{heir} says {text}" for heir in tree.heirs(known)]
     return said
 
 
@@ -87,9 +96,13 @@ def test_a_repr_says_the_name_of_its_class() -> None:
          ["B says A", "C says A"]),
         ("class A:\n    def __repr__(self): return f'<{type(self).__name__} {x}>'\nclass B(A): ...", []),
         ("class A:\n    def __repr__(self): return 'DEAD'", []),
+        ("def f():\n    from here import a\n    class B(a.A): ...\nclass A:\n    def __repr__(self): return 'A()'",
+         ["B says A"]),
+        ("class A:\n    def __repr__(self): return f'<A {x}>'\ndef f():\n    from b import A\n    class B(A): ...", []),
     ],
 )  # fmt: skip
 def test_another_name_is_seen(text: str, found: list[str], tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text(text)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/a.py").write_text(text)
 
-    assert wrong(tmp_path) == found
+    assert wrong(tmp_path / "here") == found

@@ -12,7 +12,7 @@ Nothing is wrapped, and nothing costs, until `validation` is entered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol, TypeVar
@@ -82,7 +82,12 @@ def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
-        self.validate()
+        try:
+            self.validate()
+        except BaseException:
+            if isinstance(result, Coroutine):
+                result.close()  # nobody will await it
+            raise
         return result
 
     return validated
