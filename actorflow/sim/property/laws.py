@@ -138,7 +138,7 @@ def _program(
             await _close_after(here, error)
             raise
         await here.close()
-        here.tally.check()
+        here.fault_counts.check()
         return result
 
     return main
