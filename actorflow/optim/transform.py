@@ -110,6 +110,7 @@ class Transform:
             raise missing_method(self, name, RULES)
 
     def __hash__(self) -> int:
+        # Configs are dicts, which have no hash; equal transforms have equal names.
         return hash(self.name)
 
     @property
@@ -117,6 +118,7 @@ class Transform:
         """The name of the rule in it that takes dense gradients only; empty where all take rows."""
         if self.sparse:
             return ""
+        # Looked for in the config: the parts themselves are within its functions.
         parts = (part.takes_dense for part in _parts_in(self.config))
         return next(filter(None, parts), self.name)
 
@@ -124,6 +126,7 @@ class Transform:
 def _parts_in(config: Any) -> Iterator[Transform]:
     """The rules that a config describes, but for those that nobody registered."""
     if isinstance(config, Mapping) and set(config) >= {"name", "config"}:
+        # A rule that nobody has registered cannot be made again, and is passed over.
         if config["name"] in _RULES:
             yield made(config)
     elif isinstance(config, Mapping | tuple):
@@ -173,6 +176,7 @@ def from_config(name: str, config: Config) -> Transform:
 def call_with_config(make: Callable[..., Made], what: str, config: Any) -> Made:
     """Returns what `make` makes of a config; raises ConfigError when it does not take those settings."""
     check(f"the config of {what}", config, isinstance(config, Mapping), "a dict of its settings")
+    # Bound before it is called: a TypeError from within would look like a wrong setting.
     try:
         bound = signature(make).bind(**config)
     except TypeError as error:
@@ -200,6 +204,7 @@ def joint_of(parts: Iterable[Transform]) -> str:
 
 def check_transform(name: str, value: Any) -> None:
     """Raises ConfigError unless the value is a Transform."""
+    # The rule itself where a call of it was meant.
     uncalled = callable(value) and hasattr(value, "__name__")
     hint = f"call it: {value.__name__}(...)" if uncalled else "for example sgd(0.1)"
     check(name, value, isinstance(value, Transform), "a Transform", hint)

@@ -35,6 +35,7 @@ def is_whole(value: Any, least: int | None = None, most: int | None = None, *, p
         most: The largest.
         plain: Whether it must be an int of Python: it is kept, or sent, as it is.
     """
+    # A bool is an int to Python and hardly ever meant as a number.
     if isinstance(value, bool) or not isinstance(value, int if plain else Integral):
         return False
     number = int(value)
@@ -66,16 +67,18 @@ def is_flag(value: Any) -> bool:
 
 def is_sequence(value: Any) -> bool:
     """Tells whether a value is a sequence of others, which a text is not."""
+    # Characters of a text would pass as elements.
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def number(value: Any) -> float:
     """Returns a number as a float, and NaN for what is none, which no bounds let pass."""
+    # NaN is within no bounds: the caller refuses it with its own words.
     if not is_real(value):
         return nan
     try:
         return float(value)
-    except OverflowError:
+    except OverflowError:  # an integer of Python may be larger than any float
         return inf
 
 
@@ -206,6 +209,7 @@ def number_within(
 
 def positive_whole(name: str, value: Any) -> int:
     """Returns a setting as an int; raises ConfigError unless it is a whole number from 1 to 2**62."""
+    # ORDER: a text compares with no number, so what it is comes first.
     check(name, value, is_whole(value, 1), "at least 1, a whole number")
     check(name, value, value <= MOST, "at most 2**62")
     return int(value)
@@ -246,6 +250,7 @@ def seconds(deadline_s: Any, name: str = "deadline_s") -> float | None:
     hint = "None is no limit"
     IS.unless(is_real(deadline_s), name, deadline_s, "a number of seconds", hint)
     seconds: Any = deadline_s
+    # NaN compares as neither, so it falls through to the error, as infinity does.
     if 0 < seconds < _FOREVER_S:
         return float(seconds)
     message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
