@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from actorflow.coord.rules.messages import (
@@ -52,7 +52,7 @@ Chosen = tuple[tuple[int, int], ...]
 """The contributions of an update, (rank, number), in the order of ranks."""
 
 
-class CommitPhase(Enum):
+class CommitPhase(StrEnum):
     """How far the update is."""
 
     IDLE = "idle"
