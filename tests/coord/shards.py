@@ -12,7 +12,7 @@ import numpy as np
 import actorflow as af
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.coord.actors.introductions import Introduction
+from actorflow.coord.actors.peer_shards import Introduction
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.coord.rules.messages import (
     Commit,
