@@ -12,7 +12,12 @@ from actorflow.coord.actors import peer_shards
 from actorflow.coord.rules import gradient_mean, messages
 from actorflow.transport.codec.registry import BY_TYPE
 
-STAYS = {peer_shards.Introduction, peer_shards.FailoverVerdict}  # they hold refs and errors, within a process
+STAYS = {  # they hold refs and errors, or are no record: within a process
+    peer_shards.Introduction,
+    peer_shards.FailoverVerdict,
+    peer_shards.PeerShards,
+    peer_shards.Recovered,
+}
 RECORDS = [
     kind
     for module in (messages, to_stewards, peer_shards, gradient_mean)
