@@ -45,6 +45,7 @@ class Actor:
 
     def receive(self, message: Any) -> Any:
         """Handles one message; plain or `async`."""
+        # The usual mistake is a handler under a name that nothing calls: the error says which.
         own = [name for name in dir(self) if not hasattr(Actor, name)]
         near = get_close_matches("receive", own, n=1)
         what = f"{type(self).__name__} has no receive"

@@ -169,9 +169,11 @@ _STOPPED = 8
 
 def describe_dead(dead: Sequence[Tombstone], now: float) -> list[str]:
     """Returns a line for each of the dead that failed, and for the last of those that were asked to stop."""
+    # The last ones are the news: of those that were asked to stop the first are left out.
     skipped = left_out = max(0, sum(not stone.error for stone in dead) - _STOPPED)
     lines = []
     for stone in dead:
+        # One that failed is always named.
         if skipped and not stone.error:
             skipped -= 1
             continue
@@ -185,6 +187,7 @@ def take(system: DumpedSystem) -> Dump:
     """Returns the state of `system`; changes nothing."""
     cells = tuple(system.actors.values())
     now = system.clock.now()
+    # The wheel holds every open ask, wherever it stands.
     asks = [
         _wait(edge, now) for edge in system.timer_wheel.entries() if isinstance(edge, Ask) and not edge.void
     ]
@@ -192,6 +195,7 @@ def take(system: DumpedSystem) -> Dump:
         _wait(edge, now)
         for cell in cells
         for edge in tuple(cell.waiters)
+        # asks in line are among those above
         if not isinstance(edge, Ask) and not edge.void
     ]
     outside = system.outside
@@ -223,6 +227,7 @@ def _actor(cell: Cell) -> ActorEntry:
         cell.incarnation,
         len(cell.data),
         cell.max_messages,
+        # A message that entered below `mark` has not been counted as a peak.
         max(cell.peak, len(cell.data)),
         cell.bytes,
         cell.max_bytes,
@@ -234,8 +239,10 @@ def _actor(cell: Cell) -> ActorEntry:
 
 def _wait(edge: Any, now: float, kind: str = "room") -> WaitEntry:
     waiter = edge.sender if isinstance(edge, WaitingMessage) else edge.waiter
+    # a run of a re-entrant actor: named after the actor
     if type(waiter) is tuple:
         waiter = waiter[0]
+    # Asked from another process: its name is that of who holds credit for it.
     if waiter is None and isinstance(edge, Ask) and isinstance(edge.future, HoldingReplySink):
         waiter = edge.future
     name = OUTSIDE if waiter is None else getattr(waiter, "name", type(waiter).__name__)

@@ -59,14 +59,14 @@ class Lookup:
 
 
 def actor(session: af.Session) -> OptimizerActor:
-    (cell,) = (c for name, c in session._system.actors.items() if "/optimizer/" in name)
+    (cell,) = (c for name, c in session.system.actors.items() if "/optimizer/" in name)
     found = cell._behaviour
     assert isinstance(found, OptimizerActor)
     return found
 
 
 def address(session: af.Session) -> int:
-    (cell,) = (c for name, c in session._system.actors.items() if name.endswith("variable/table"))
+    (cell,) = (c for name, c in session.system.actors.items() if name.endswith("variable/table"))
     found: Any = cell._behaviour
     return int(found.register.value.__array_interface__["data"][0])
 
@@ -370,7 +370,7 @@ def test_an_update_whose_copy_fails_is_discarded_everywhere(monkeypatch: pytest.
             patch.setattr(arrays, "copy", full)
             with pytest.raises(errors.HandlerError, match="raised MemoryError: no room"):
                 await session.run(net.train, net.feeds(1))
-        (cell,) = (c for name, c in session._system.actors.items() if name.endswith("variable/table"))
+        (cell,) = (c for name, c in session.system.actors.items() if name.endswith("variable/table"))
         found: Any = cell._behaviour
         await asyncio.sleep(0.01)
         assert found.register.staged == {}

@@ -151,7 +151,7 @@ def test_a_caller_cancelled_in_the_turn_in_which_its_step_ended_gives_the_elemen
     async def body(session: af.Session) -> Any:
         taking = asyncio.create_task(session.run(m.take))
         await asyncio.sleep(0.01)
-        (step,) = session._live
+        (step,) = session._steps.live
         putting = asyncio.create_task(session.run(m.put, {m.x: 1}))
         for _ in range(9):
             await asyncio.sleep(0)

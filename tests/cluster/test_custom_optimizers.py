@@ -12,7 +12,8 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.training.trainer import StepDone, train
+from actorflow.training.events import StepDone
+from actorflow.training.trainer import train
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = 6

@@ -106,7 +106,7 @@ class _Notes:
 
 def _note_updates(notes: _Notes) -> None:
     """At the chief: notes what the coordinator begins, and what whoever trains is told."""
-    make, begin, updated = ContributionTable.make, Commitment.begin, training._TrainingRun._update_done
+    make, begin, updated = ContributionTable.make, Commitment.begin, training._ClusterUpdates._update_done
     chosen: list[Updated] = []
 
     def making(self: ContributionTable, ranks: Any) -> Any:
@@ -118,13 +118,13 @@ def _note_updates(notes: _Notes) -> None:
         notes.write({"begun": data(replace(chosen[-1], version=self.version + 1))})
         return begin(self, numbers)
 
-    def telling(self: training._TrainingRun, heard: Updated) -> Any:
+    def telling(self: training._ClusterUpdates, heard: Updated, **progress: Any) -> Any:
         notes.write({"told": data(heard)})
-        return updated(self, heard)
+        return updated(self, heard, **progress)
 
     patch.object(ContributionTable, "make", making).start()
     patch.object(Commitment, "begin", beginning).start()
-    patch.object(training._TrainingRun, "_update_done", telling).start()
+    patch.object(training._ClusterUpdates, "_update_done", telling).start()
 
 
 def _note_commits(notes: _Notes) -> None:

@@ -88,7 +88,7 @@ class Sync:
 
     async def judged(self, session: af.Session) -> None:
         """Lets all of them go on, ends the takers that still wait, and judges what they saw."""
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
         await session.run(self.read)
         bringing = [
             asyncio.create_task(self._bring(session, recorder, i, steps))
@@ -121,7 +121,8 @@ class Sync:
         if not self.cancelled and all(kind == "take" for kind, _ in self.takes) and accepted:
             verdict = sim.checkers.linearizable(recorder.history(), Summed())
             assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
 
     async def _bring(self, session: af.Session, recorder: Recorder, i: int, steps: list[int]) -> int:
         accepted = 0

@@ -109,7 +109,8 @@ class Bank:
             if not isinstance(result, asyncio.CancelledError):
                 assert result == money, result
         self._check_moved(held, results[: len(self.transfers)])
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
         assert len({float(v) for v in await session.run(self.pair)}) == 1, "updates are of both weights"
         assert int(await session.run(self.total)) == money, "nothing stays locked"
 

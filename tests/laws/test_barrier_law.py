@@ -94,7 +94,7 @@ class Meeting:
 
     async def judged(self, session: af.Session) -> None:
         """Lets all of them go on until everything was taken, and judges what they saw."""
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
         out: list[bytes] = []
         bringing = [
             asyncio.create_task(self._bring(session, recorder, f"bringer {i}", *batch))
@@ -127,7 +127,8 @@ class Meeting:
         if not (self.cancelled or self.failing or self.twice):
             verdict = sim.checkers.linearizable(recorder.history(), Ordered())
             assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
 
     async def _bring(
         self, session: af.Session, recorder: Recorder, task: str, component: int, keys: bytes

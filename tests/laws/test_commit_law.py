@@ -49,7 +49,7 @@ class Net:
 
     @staticmethod
     def optimizer(session: af.Session) -> OptimizerActor:
-        (cell,) = (c for name, c in session._system.actors.items() if "/optimizer/" in name)
+        (cell,) = (c for name, c in session.system.actors.items() if "/optimizer/" in name)
         actor = cell._behaviour
         assert isinstance(actor, OptimizerActor)
         return actor
@@ -57,8 +57,8 @@ class Net:
 
 def break_node(session: af.Session, index: int, firing: int | None = None) -> Any:
     """Makes one node of the training plan raise, at each firing or at one; returns how to mend it."""
-    plan = max(session._plans.known.values(), key=lambda p: len(p.partition.nodes))
-    node = plan.partition.nodes[index % len(plan.partition.nodes)]
+    plan = max(session._plans.known.values(), key=lambda p: len(p.target.nodes))
+    node = plan.target.nodes[index % len(plan.target.nodes)]
     fire = node.fire
     fired = itertools.count(1)
 

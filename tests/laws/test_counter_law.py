@@ -64,7 +64,7 @@ class Counted:
         return f"Counted({self.clients}, {self.cancelled})"
 
     async def judged(self, session: af.Session) -> None:
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
 
         async def client(name: int, verbs: list[str]) -> None:
             for verb in verbs:
@@ -89,7 +89,8 @@ class Counted:
         await client(len(self.clients), ["read", "next", "reset", "next"])
         verdict = sim.checkers.linearizable(recorder.history(), Number())
         assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
 
 
 VERBS = st.sampled_from(["next", "next", "read", "reset"])

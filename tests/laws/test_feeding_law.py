@@ -114,7 +114,8 @@ class Works:
         raw = await self._left(session, works.take_raw)
 
         self._judge(got, mapped, raw, inflows, raised)
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
         lost = [t for t in asyncio.all_tasks() if t.get_name().startswith("fills")]
         assert not lost, lost
 

@@ -115,7 +115,7 @@ class Market:
 
     async def judged(self, session: af.Session) -> None:
         """Lets all of them go on until the queue is closed and empty, and judges what they saw."""
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
 
         async def produce(p: int, count: int) -> None:
             for k in range(count):
@@ -155,7 +155,7 @@ class Market:
         assert all(isinstance(r, ends) for r in results if r is not None), results
         verdict = sim.checkers.linearizable(recorder.history(), self.model)
         assert verdict.ok, verdict.explain()
-        waiting = [*session._live, *session._waiting]
+        waiting = [*session._steps.live, *session._steps.waiting]
         assert not waiting, "no step is left behind"
 
 

@@ -130,7 +130,8 @@ class Works:
         await asyncio.gather(*closers)
 
         assert all(isinstance(end, ENDS) for end in ends if end is not None), ends
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
         doubtful = set(put[-1:]) if ends[0] is not None else set()
         left = await self.drained(session)
         count_all(put, doubtful, [*taken, *left], await self.trained(session))

@@ -62,7 +62,7 @@ class Shared:
         return f"Shared({self.clients}, {self.cancelled})"
 
     async def judged(self, session: af.Session) -> None:
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
 
         async def client(name: int, verbs: list[str]) -> None:
             for k, verb in enumerate(verbs):
@@ -88,7 +88,8 @@ class Shared:
         await client(len(self.clients), ["pop", "next"])
         verdict = sim.checkers.linearizable(recorder.history(), Both())
         assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        stats = session.stats()
+        assert stats.live + stats.waiting == 0, "no step is left behind"
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -85,7 +85,7 @@ class Days:
 
     async def judged(self, session: af.Session) -> None:
         """Lets them go on to their ends, and judges every take by who was there."""
-        now = session._system.now
+        now = session.system.now
         live: list[Interval] = []
 
         async def put(k: int) -> None:

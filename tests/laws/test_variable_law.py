@@ -130,7 +130,7 @@ class Shared:
         Args:
             cancelled: (client, turn): that client is cancelled when the loop has come round so often.
         """
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
 
         async def client(name: int, verbs: list[str]) -> None:
             for k, verb in enumerate(verbs):

@@ -349,7 +349,9 @@ def test_a_kernel_that_raises_aborts_its_step_with_its_place(threads: int) -> No
     line = square.node.defined_at.split(":")[1]
 
     async def body(session: af.Session) -> Any:
-        session._devices.host.inline_limit_s = 0.0  # whatever is measured goes to a thread, if there is one
+        session._local.devices.host.inline_limit_s = (
+            0.0  # whatever is measured goes to a thread, if there is one
+        )
         with pytest.raises(errors.KernelError) as caught:
             await session.run(total, {x: np.ones(3, "float32")})
         good = await session.run(total, {x: np.ones(4, "float32")})
@@ -437,6 +439,31 @@ def test_a_dump_says_what_every_step_waits_for() -> None:
     )
     assert any("/queue/q: idle, 0/1024 messages" in line for line in lines)
     assert after.steps == ()
+
+
+def test_a_step_that_waits_for_admission_finds_shared_state_that_was_dropped_meanwhile_anew() -> None:
+    with af.Graph() as graph:
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
+        item, put = queue.dequeue(), queue.enqueue(np.float32(1))
+        count = af.Variable(np.int64(5), name="count", shared_name="count", trainable=False)
+        more = count.assign_add(np.int64(1))
+
+    async def main() -> Any:
+        async with af.ActorSystem() as system, af.Session(graph, system=system, max_steps=2) as session:
+            assert int(await session.run(more)) == 6
+            blocked = [asyncio.create_task(session.run(item)) for _ in range(2)]
+            await asyncio.sleep(0)
+            waiting = asyncio.create_task(session.run(more))
+            await asyncio.sleep(0)
+            assert session.stats().waiting == 1
+            await af.state.reset(system)
+            blocked[0].cancel()
+            found = int(await waiting)
+            await session.run(put)
+            await blocked[1]
+            return found, session.stats().failed
+
+    assert af.run(main()) == (6, 1)
 
 
 def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
@@ -609,7 +636,7 @@ def test_a_cancelled_close_closes_everything_before_it_is_cancelled() -> None:
     async def main() -> Any:
         async def inner() -> None:
             async with af.Session(graph, threads=2) as session:
-                session._devices.host.inline_limit_s = 0.0
+                session._local.devices.host.inline_limit_s = 0.0
                 steps.append(asyncio.create_task(session.run(y, {x: np.ones((1500, 1500), "float32")})))
                 await asyncio.sleep(0.01)
 
