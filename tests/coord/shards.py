@@ -36,7 +36,7 @@ START = {"w": np.arange(6, dtype="float32").reshape(3, 2), "b": np.full(2, 0.5, 
 
 @dataclass(frozen=True)
 class Found:
-    """What the rule of recovery says, as `coord.actors.failover` wants it."""
+    """What the rule of recovery says, as `coord.actors.peer_shards` wants it."""
 
     version: int
     behind: tuple[int, ...]
