@@ -59,7 +59,15 @@ def link(peer: str, phase: str = "open", in_line: int = 0) -> LinkEntry:
 
 
 REPORTS = {
-    "chief": report("chief", run=RUN, links=(link("ps0"), link("worker0", in_line=3))),
+    "chief": report(
+        "chief",
+        run=RUN,
+        links=(link("ps0"), link("worker0", in_line=3)),
+        peers=(
+            PeerEntry("ps0", True, 0, 0, 0, 0, story="met('1.1', '1.1')"),
+            PeerEntry("worker0", True, 0, 0, 0, 0, story="met('1.1', '2.1') > wait(7, 64, 'no credit')"),
+        ),
+    ),
     "ps0": report("ps0", shard=ShardEntry(0, "idle", 7, (1,), 0, {"late": 4}, (0.0, 0))),
     "worker0": report(
         "worker0",
@@ -131,6 +139,7 @@ rings of waits
 
 links
   chief -> worker0: open, contact connected, session 1, 3 in line, credit 7, 8 unacknowledged, 9 resent, 0 refused, 0 malformed
+    met('1.1', '2.1') > wait(7, 64, 'no credit')
 
 busy actors
   worker0/worker: suspended, 1/1024 messages (peak 2), 0/1 bytes (peak 0)

@@ -400,6 +400,18 @@ class Register:
         """Forgets a staged update, if there is one."""
         self.staged.pop(group, None)
 
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do. `Locks` asks after each of its events."""
+        if (self.value is None) != (self.version == 0) or self.version < 0:
+            there = "no value" if self.value is None else "a value"
+            return f"variable {self.name!r} has a value from version 1 on, got {there} at {self.version}"
+        if self.staged and self.value is None:
+            return f"variable {self.name!r} has a value to update, got {len(self.staged)} staged and none"
+        if self.value is not None and not self.spec.fits(self.value.shape, self.value.dtype):
+            got = f"{show(self.value.shape)} {self.value.dtype.name}"
+            return f"variable {self.name!r} holds {self.spec}, got {got}"
+        return None
+
     def check(self, value: Array) -> None:
         """Raises SpecError when `value` is not one that the variable may hold."""
         if not self.spec.fits(value.shape, value.dtype):

@@ -195,6 +195,10 @@ class VariableActor(Actor):
             self._answer(message)
         return None
 
+    def on_dump(self) -> list[str]:
+        """Returns which blocks held it last, if any did."""
+        return [f"story: {self.locks.story}"] if self.locks.story else []
+
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails who still waits."""
         for call in self.locks.everyone():

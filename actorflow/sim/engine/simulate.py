@@ -11,7 +11,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from typing import Any
 from actorflow.errors import Deadlock, Livelock, SimulationError, describe
 from actorflow.runtime.clock import Entropy
 from actorflow.runtime.environment import ENVIRONMENT
-from actorflow.sim.checks import check_number, check_whole
+from actorflow.runtime.validation import validation
 from actorflow.sim.engine import outcomes, patched_environment
 from actorflow.sim.engine.choice import Asked, Choices, Scheduler
 from actorflow.sim.engine.event_loop import SimLoop
@@ -31,6 +31,7 @@ from actorflow.sim.engine.simulated_environment import SimulatedEnvironment
 from actorflow.sim.engine.strands import STRAND
 from actorflow.sim.engine.tasks import SimTask
 from actorflow.sim.engine.turn_order import Order
+from actorflow.sim.settings import check_number, check_whole
 
 Main = Callable[[], Coroutine[Any, Any, Any]]
 """Makes the main coroutine of a program."""
@@ -125,6 +126,7 @@ def attempt(
     seed: int = 0,
     limits: Limits | None = None,
     trace: bool = False,
+    validate: bool = False,
 ) -> Outcome:
     """Runs the program and returns what it did, also when it failed.
 
@@ -135,6 +137,7 @@ def attempt(
         seed: Of all chance in the run.
         limits: How long it may take.
         trace: Whether to keep what happened.
+        validate: Whether the state machines of actorflow look at their invariants after every event.
 
     Raises:
         FaultNeverFired: a fault was requested that has no place in this program.
@@ -147,13 +150,14 @@ def attempt(
         raise SimulationError(message, hint=_ELSEWHERE)
     limits = limits or Limits()
     survey: tuple[Asked, ...] = ()
-    if schedule.needs_survey or faults.faults:
-        # A FIFO run tells the points; what fails without any deviation is told without any.
-        first = _once(main, FIFO.scheduler(), NO_FAULT, seed, limits, trace=trace)
-        if first.error is not None:
-            return first
-        survey = first.survey
-    return _once(main, schedule.scheduler(survey), faults.plan(survey), seed, limits, trace=trace)
+    with validation() if validate else nullcontext():
+        if schedule.needs_survey or faults.faults:
+            # A FIFO run tells the points; what fails without any deviation is told without any.
+            first = _once(main, FIFO.scheduler(), NO_FAULT, seed, limits, trace=trace)
+            if first.error is not None:
+                return first
+            survey = first.survey
+        return _once(main, schedule.scheduler(survey), faults.plan(survey), seed, limits, trace=trace)
 
 
 def _once(
