@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from actorflow.errors import ConfigError
-from actorflow.optim import checks
-from actorflow.optim.checks import MOST, call_with_config, check, number, several, whole
-from actorflow.optim.transform import Config
+from actorflow.optim.transform import Config, call_with_config
+from actorflow.values.checks import MOST, check, is_whole, number, positive, positive_whole, sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,7 @@ class Schedule:
         """Returns the rate of the update that comes after `count` others."""
         return self.rate(count)
 
+    # Configs are dicts, which have no hash; equal schedules have equal names.
     def __hash__(self) -> int:
         return hash(self.name)
 
@@ -56,7 +56,7 @@ def constant(rate: float) -> Schedule:
 
 def exponential(rate: float, decay: float, every: int) -> Schedule:
     """Returns `rate * decay ** (count / every)`."""
-    rate, every = _rate("rate", rate), whole("every", every)
+    rate, every = _rate("rate", rate), positive_whole("every", every)
     check("decay", decay, 0 < number(decay) <= 1, "in (0, 1]")
     decay = float(decay)
     config = {"rate": rate, "decay": decay, "every": every}
@@ -69,7 +69,7 @@ def cosine(rate: float, updates: int, final: float = 0.0) -> Schedule:
     `final + (rate - final) * (1 + cos(pi * count / updates)) / 2`; source: Loshchilov, Hutter,
     "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, equation 5, one period.
     """
-    rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
+    rate, final, updates = _rate("rate", rate), _rate("final", final), positive_whole("updates", updates)
 
     def at(count: int) -> float:
         return _between(rate, final, min(count / updates, 1.0))
@@ -79,7 +79,7 @@ def cosine(rate: float, updates: int, final: float = 0.0) -> Schedule:
 
 def inverse_time(rate: float, decay: float, every: int = 1) -> Schedule:
     """Returns `rate / (1 + decay * count / every)`."""
-    rate, decay, every = _rate("rate", rate), _rate("decay", decay), whole("every", every)
+    rate, decay, every = _rate("rate", rate), _rate("decay", decay), positive_whole("every", every)
     config = {"rate": rate, "decay": decay, "every": every}
     return Schedule("inverse_time", config, lambda count: rate / (1 + decay * count / every))
 
@@ -90,7 +90,7 @@ def inverse_sqrt(rate: float, warm: int = 1) -> Schedule:
     `rate * min((count + 1) / warm, sqrt(warm / (count + 1)))`; source: Vaswani et al., "Attention is
     all you need", NeurIPS 2017, equation 3, where rate is 1 / sqrt(d_model * warm).
     """
-    rate, warm = _rate("rate", rate), whole("warm", warm)
+    rate, warm = _rate("rate", rate), positive_whole("warm", warm)
 
     def at(count: int) -> float:
         return rate * min((count + 1) / warm, math.sqrt(warm / (count + 1)))
@@ -100,7 +100,7 @@ def inverse_sqrt(rate: float, warm: int = 1) -> Schedule:
 
 def step(rate: float, factor: float, every: int) -> Schedule:
     """Returns `rate * factor ** (count // every)`, with a factor of at most 1: others would overflow."""
-    rate, every = _rate("rate", rate), whole("every", every)
+    rate, every = _rate("rate", rate), positive_whole("every", every)
     hint = "for a rise over some updates take linear, polynomial or piecewise"
     check("factor", factor, 0 <= number(factor) <= 1, "in [0, 1]", hint)
     factor = float(factor)
@@ -110,10 +110,11 @@ def step(rate: float, factor: float, every: int) -> Schedule:
 
 def piecewise(boundaries: Sequence[int], rates: Sequence[float]) -> Schedule:
     """Returns `rates[0]` before count `boundaries[0]`, then `rates[1]`, and so on: one rate more."""
-    bounds, levels = _boundaries(boundaries), several("rates", rates)
+    bounds, levels = _boundaries(boundaries), sequence("rates", rates)
     check("rates", levels, len(levels) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
     levels = tuple(_rate("every rate", level) for level in levels)
     config = {"boundaries": bounds, "rates": levels}
+    # From its boundary on, a rate holds.
     return Schedule("piecewise", config, lambda count: levels[bisect_right(bounds, count)])
 
 
@@ -123,8 +124,8 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
     With a power of 1 a straight line; it may rise as well as fall. From a rate of 0 the first update moves
     nothing: `warmup` is the rise without that.
     """
-    rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
-    power = checks.positive("power", power)
+    rate, final, updates = _rate("rate", rate), _rate("final", final), positive_whole("updates", updates)
+    power = positive("power", power)
 
     def at(count: int) -> float:
         return float(final + (rate - final) * (1 - min(count / updates, 1.0)) ** power)
@@ -135,6 +136,7 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
 def linear(rate: float, updates: int, final: float = 0.0) -> Schedule:
     """Returns a straight line from `rate` at 0 to `final` at `updates`, then `final`; see `polynomial`."""
     line = polynomial(rate, updates, final)
+    # It is called and rebuilt by its own name.
     config = {name: line.config[name] for name in ("rate", "updates", "final")}
     return Schedule("linear", config, line.rate)
 
@@ -147,12 +149,13 @@ def cosine_restarts(rate: float, updates: int, factor: int = 1, final: float = 0
     """
     fall = cosine(rate, updates, final)
     rate, final, updates = fall.config["rate"], fall.config["final"], fall.config["updates"]
-    factor = whole("factor", factor)
+    factor = positive_whole("factor", factor)
 
     def at(count: int) -> float:
         if factor == 1:
             return fall.rate(count % updates)
         length = updates
+        # Each is longer, so this takes few turns, whatever the count.
         while count >= length:
             count -= length
             length *= factor
@@ -173,18 +176,21 @@ def one_cycle(
     Source: Smith, Topin, "Super-convergence", 2018, with the cosines and the numbers of fastai, as
         in PyTorch.
     """
-    peak, updates = _rate("peak", peak), whole("updates", updates)
+    peak, updates = _rate("peak", peak), positive_whole("updates", updates)
     check("warm", warm, 0 < number(warm) < 1, "in (0, 1)")
     check("start_factor", start_factor, 1 <= number(start_factor) < math.inf, "finite, at least 1")
     check("final_factor", final_factor, 1 <= number(final_factor) < math.inf, "finite, at least 1")
     warm, start_factor, final_factor = float(warm), float(start_factor), float(final_factor)
+    # Both halves have an update at least.
     check("warm", warm, 1 < warm * updates < updates, f"more than one of {updates} updates, and not all")
     first = peak / start_factor
+    # The peak is at the last update of the rise, the final rate at the last of all.
     last, top, end = first / final_factor, warm * updates - 1, updates - 1
 
     def at(count: int) -> float:
         if count <= top:
             return _between(first, peak, count / top)
+        # After the last of them: the last rate.
         return _between(peak, last, min((count - top) / (end - top), 1.0))
 
     config = {
@@ -200,12 +206,14 @@ def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
     `initial + (then(0) - initial) * (count + 1) / updates`: the line begins before the first update, so
     that none has a rate of 0.
     """
-    updates, initial = whole("updates", updates), _rate("initial", initial)
+    updates, initial = positive_whole("updates", updates), _rate("initial", initial)
     after = as_schedule(then)
 
     def at(count: int) -> float:
         if count >= updates:
+            # `then` counts from its own start.
             return after(count - updates)
+        # + 1: the first of the updates has a part of the rise already.
         return initial + (after(0) - initial) * ((count + 1) / updates)
 
     return Schedule("warmup", {"updates": updates, "then": plain(after), "initial": initial}, at)
@@ -213,7 +221,7 @@ def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
 
 def join(rates: Sequence[Rate], boundaries: Sequence[int]) -> Schedule:
     """Returns each of `rates` in turn, changing at the boundaries; each counts from its own start."""
-    parts, bounds = tuple(as_schedule(r) for r in several("rates", rates)), _boundaries(boundaries)
+    parts, bounds = tuple(as_schedule(r) for r in sequence("rates", rates)), _boundaries(boundaries)
     check("rates", rates, len(parts) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
 
     def at(count: int) -> float:
@@ -225,6 +233,7 @@ def join(rates: Sequence[Rate], boundaries: Sequence[int]) -> Schedule:
 
 def _between(start: float, end: float, share: float) -> float:
     """Returns the point of half a cosine from `start` to `end`."""
+    # 1 at share 0, 0 at share 1.
     return end + (start - end) * ((1 + math.cos(math.pi * share)) / 2)
 
 
@@ -263,8 +272,9 @@ def _rate(name: str, value: Any) -> float:
 
 
 def _boundaries(boundaries: Any) -> tuple[int, ...]:
-    bounds = several("boundaries", boundaries)
-    counts = all(checks.is_whole(b) for b in bounds) and len(bounds) > 0
+    bounds = sequence("boundaries", boundaries)
+    counts = all(is_whole(b) for b in bounds) and len(bounds) > 0
+    # From above 0: a part that ends before it begins would never be asked.
     rising = counts and all(a < b for a, b in pairwise((0, *bounds)))
     check("boundaries", bounds, rising, "counts of updates, rising from above 0")
     check("boundaries", bounds, bounds[-1] <= MOST, "counts of at most 2**62")

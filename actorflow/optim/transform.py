@@ -44,13 +44,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actorflow.errors import ConfigError
-from actorflow.optim.checks import call_with_config, check
 from actorflow.runtime.name_hints import RULES, check_keywords, missing_method
 from actorflow.values.arrays import Array
+from actorflow.values.checks import check
 
 Arrays = Mapping[str, Array]
 """Arrays by the name of their variable; gradients and deltas may be SparseRows."""
@@ -109,6 +110,7 @@ class Transform:
             raise missing_method(self, name, RULES)
 
     def __hash__(self) -> int:
+        # Configs are dicts, which have no hash; equal transforms have equal names.
         return hash(self.name)
 
     @property
@@ -116,6 +118,7 @@ class Transform:
         """The name of the rule in it that takes dense gradients only; empty where all take rows."""
         if self.sparse:
             return ""
+        # Looked for in the config: the parts themselves are within its functions.
         parts = (part.takes_dense for part in _parts_in(self.config))
         return next(filter(None, parts), self.name)
 
@@ -123,6 +126,7 @@ class Transform:
 def _parts_in(config: Any) -> Iterator[Transform]:
     """The rules that a config describes, but for those that nobody registered."""
     if isinstance(config, Mapping) and set(config) >= {"name", "config"}:
+        # A rule that nobody has registered cannot be made again, and is passed over.
         if config["name"] in _RULES:
             yield made(config)
     elif isinstance(config, Mapping | tuple):
@@ -131,6 +135,7 @@ def _parts_in(config: Any) -> Iterator[Transform]:
 
 
 Rule = TypeVar("Rule", bound=Callable[..., Transform])
+Made = TypeVar("Made")
 
 _RULES: dict[str, Callable[..., Transform]] = {}
 
@@ -168,6 +173,18 @@ def from_config(name: str, config: Config) -> Transform:
     return call_with_config(make, f"optimizer {name!r}", config)
 
 
+def call_with_config(make: Callable[..., Made], what: str, config: Any) -> Made:
+    """Returns what `make` makes of a config; raises ConfigError when it does not take those settings."""
+    check(f"the config of {what}", config, isinstance(config, Mapping), "a dict of its settings")
+    # Bound before it is called: a TypeError from within would look like a wrong setting.
+    try:
+        bound = signature(make).bind(**config)
+    except TypeError as error:
+        message = f"{what} cannot be made from {dict(config)}: {error}"
+        raise ConfigError(message) from error
+    return make(*bound.args, **bound.kwargs)
+
+
 def described(transform: Transform) -> dict[str, Any]:
     """Returns the plain data that `made` takes."""
     return {"name": transform.name, "config": transform.config}
@@ -187,6 +204,7 @@ def joint_of(parts: Iterable[Transform]) -> str:
 
 def check_transform(name: str, value: Any) -> None:
     """Raises ConfigError unless the value is a Transform."""
+    # The rule itself where a call of it was meant.
     uncalled = callable(value) and hasattr(value, "__name__")
     hint = f"call it: {value.__name__}(...)" if uncalled else "for example sgd(0.1)"
     check(name, value, isinstance(value, Transform), "a Transform", hint)

@@ -41,6 +41,7 @@ class LoopThread:
         try:
             self._check()
         except ConfigError:
+            # Python would warn of one that nobody has awaited.
             coroutine.close()
             raise
         ended: Future[T] = Future()
@@ -49,9 +50,11 @@ class LoopThread:
         try:
             return _result(ended)
         except BaseException as error:
+            # The coroutine's own error: nothing is left to cancel.
             if ended.done() and error is ended.exception():
                 raise
             self._loop.call_soon_threadsafe(_cancel, tasks)  # ORDER: behind `_begin`, so there is a task
+            # Until it has cleaned up; a second Ctrl-C raises out of this.
             while not ended.done():
                 wait((ended,), _LOOK_S)
             raise
@@ -85,6 +88,7 @@ class LoopThread:
 
     def _serve(self) -> None:
         """Runs the loop until it is stopped, and then what is left of its tasks."""
+        # The runner cancels what is left, when it leaves.
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.get_loop().run_forever()
 
@@ -107,6 +111,7 @@ def _begin(
 ) -> None:
     """Makes the task of a call, which tells its end to the thread that waits."""
     task = loop.create_task(coroutine)
+    # Made on the loop's thread, and cancelled by what the other thread hands over.
     tasks.append(task)
 
     def end(task: asyncio.Task[T]) -> None:

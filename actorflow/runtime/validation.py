@@ -46,9 +46,11 @@ def validates(*events: str) -> Callable[[type[R]], type[R]]:
     """
 
     def register(rule: type[R]) -> type[R]:
+        # vars and not getattr: an inherited method would be wrapped in the wrong class.
         missing = [name for name in events if name not in vars(rule)]
         assert not missing, f"{rule.__name__} has no {missing}"
         RULES[rule] = events
+        # A module may be imported within a validated block.
         if _depth:
             _wrap(rule)
         return rule
@@ -61,12 +63,14 @@ def validation() -> Iterator[None]:
     """Has every state machine look at its invariants after each event, while inside; may be nested."""
     global _depth
     _depth += 1
+    # Nested blocks share one wrapping.
     if _depth == 1:
         _wrap_all()
     try:
         yield
     finally:
         _depth -= 1
+        # The last one out gives the plain methods back.
         if not _depth:
             _unwrap_all()
 
@@ -120,6 +124,7 @@ def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
+        # ORDER: after the event: an invariant may be broken while it goes on.
         try:
             self.validate()
         except BaseException:

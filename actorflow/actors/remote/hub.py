@@ -234,9 +234,9 @@ class _AttachedChannel:
 
     started = True
 
-    def __init__(self, post: RemoteHub) -> None:
-        self.name = f"hub of {post.name}"
-        self._hub = post
+    def __init__(self, hub: RemoteHub) -> None:
+        self.name = f"hub of {hub.name}"
+        self._hub = hub
 
     def begin(self) -> None:
         """Nothing restarts under the system itself."""

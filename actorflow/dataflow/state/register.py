@@ -123,7 +123,7 @@ class Register:
     Args:
         name: The variable's, for errors.
         spec: What its values fit.
-        tally: Where its writes are counted; by default in one of its own.
+        write_counts: Where its writes are counted; by default in one of its own.
     """
 
     __slots__ = (
@@ -138,7 +138,7 @@ class Register:
         "version",
     )
 
-    def __init__(self, name: str, spec: Spec, tally: WriteCounts | None = None) -> None:
+    def __init__(self, name: str, spec: Spec, write_counts: WriteCounts | None = None) -> None:
         self.name = name
         self.spec = spec
         self.value: Array | None = None
@@ -146,7 +146,7 @@ class Register:
         self.last: dict[Source, tuple[int, int]] = {}
         self.staged: dict[GroupId, Staged | StagedRows] = {}
         self.counted: dict[Source, tuple[int, Array]] = {}
-        self.write_counts = WriteCounts() if tally is None else tally
+        self.write_counts = WriteCounts() if write_counts is None else write_counts
         self.forked_from: Register | None = None
 
     def read(self) -> tuple[Array, int]:

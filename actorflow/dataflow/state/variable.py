@@ -180,8 +180,8 @@ class VariableActor(Actor):
     Fails: a refused message changes nothing and is answered with its error; the actor goes on.
     """
 
-    def __init__(self, name: str, spec: Spec, tally: WriteCounts | None = None) -> None:
-        self.register = Register(name, spec, tally)
+    def __init__(self, name: str, spec: Spec, write_counts: WriteCounts | None = None) -> None:
+        self.register = Register(name, spec, write_counts)
         self.locks = Locks(self.register)
 
     def receive(self, message: Any) -> Any:
