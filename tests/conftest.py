@@ -6,7 +6,7 @@ pytest --hypothesis-profile=soak       ten times the examples, a fresh seed, eac
 python -m tests.soak --minutes 20      all laws share the time, which takes as many examples as fit
 pytest --hypothesis-seed=N             what a run that printed seed N did
 
-A law that draws more or less than 100 says so with `tests.strategies.examples`, which a profile
+A law that draws more or less than 100 says so with `tests.support.strategies.examples`, which a profile
 scales; a plain number would be the same under every profile.
 """
 
@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from actorflow.runtime.clock import Entropy
-from tests.collecting import old_out_of_reach
+from tests.support.collecting import old_out_of_reach
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
@@ -64,7 +64,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """When the whole suite runs, clusters run one at a time; of some files the tests are handed out one by one."""
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.dist != "load":
         return None
-    from tests.distributing import ClustersApart  # not where xdist is missing
+    from tests.support.distributing import ClustersApart  # not where xdist is missing
 
     return ClustersApart(config, log)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.sim.engine.schedulers import Schedule
-from tests.holding import SPOIL, arrays_of, spoil
-from tests.strategies import examples, run_drawn
+from tests.support.holding import SPOIL, arrays_of, spoil
+from tests.support.strategies import examples, run_drawn
 
 
 def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 FOLDER = Path(__file__).parents[1] / "docs/site"
 ABSENT = [name for name in ("sphinx", "furo", "myst_parser") if find_spec(name) is None]

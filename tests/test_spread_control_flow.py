@@ -8,7 +8,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from tests.spreading import SCOPES, Cluster, spread
+from tests.support.spreading import SCOPES, Cluster, spread
 
 
 def run(graph: af.Graph, fetches: Any) -> Any:

@@ -13,7 +13,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.remote.runner import Lost
 from actorflow.dataflow.remote.step_messages import PreparePart, SettlePart
 from actorflow.session.distributed import DistributedSession
-from tests.spreading import SCOPES, Cluster, processes, spread
+from tests.support.spreading import SCOPES, Cluster, processes, spread
 
 
 def doubled() -> tuple[af.Graph, Any, Any]:

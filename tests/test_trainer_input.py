@@ -19,7 +19,7 @@ from actorflow.data.pipeline import Pipeline
 from actorflow.errors import ConfigError, InputError, ProgramError
 from actorflow.training.trainer import EpochDone, Event, RunDone, StepDone, train
 from tests.data.pipelines import Unsized, numbers_from
-from tests.recorded import Recorder, events, feeds, program
+from tests.support.recorded import Recorder, events, feeds, program
 
 
 def fed(value: int) -> dict[str, float]:

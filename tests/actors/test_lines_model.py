@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from actorflow.dataflow.state.queue_rule import QueueAnswer, QueueRule
 from actorflow.dataflow.state.queue_store import Entry, FirstIn, Ranked, Shuffled, Store
 from actorflow.errors import OutOfRange, QueueClosed, StateError
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 CAPACITY, MAX_BYTES, RESERVE = 3, 8, 1
 Item = tuple[int, int, int]

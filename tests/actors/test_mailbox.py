@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actorflow.actors.mailbox import Mailbox, Sizes
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @dataclass(eq=False)

@@ -21,8 +21,8 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values import arrays
 from actorflow.values import sparse as rows_module
 from actorflow.values.sparse import SparseRows
-from tests.holding import nobody_asked
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.holding import nobody_asked
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 N, WIDTH = 6, 2
 RULES = {

@@ -17,7 +17,7 @@ from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
 from actorflow.runtime.clock import SystemClock
 from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play, run_on
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
 from tests.cluster.children import own_runs
+from tests.support.busy import HANG_S
 
 pytestmark = pytest.mark.processes
 

@@ -14,7 +14,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, QueueStarved
-from tests.one_loop import OneLoop
+from tests.support.one_loop import OneLoop
 
 PATIENCE_S = 20.0
 """How long a test waits for what used to wait for ever."""

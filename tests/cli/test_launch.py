@@ -23,8 +23,8 @@ from actorflow.errors import ConfigError
 from actorflow.launch.inherited import NO_KEYS
 from actorflow.launch.rundir import running
 from actorflow.transport.rules.security import parse
-from tests.busy import HANG_S
 from tests.cluster.children import alive, own_runs
+from tests.support.busy import HANG_S
 
 PROGRAM = "tests.cluster.children:build"
 

@@ -12,7 +12,7 @@ import pytest
 
 from actorflow.cli import main
 from actorflow.cli.command import COMMANDS
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import actorflow as af
 from actorflow.launch.rundir import home
-from tests.linear import linear, shuffled
+from tests.support.linear import linear, shuffled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

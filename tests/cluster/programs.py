@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import actorflow as af
-from tests.linear import linear, shuffled
+from tests.support.linear import linear, shuffled
 
 
 def regression(

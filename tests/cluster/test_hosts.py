@@ -25,8 +25,8 @@ from actorflow.launch.exits import Exit
 from actorflow.launch.task import Task
 from actorflow.transport.rules.address import Tcp, in_zone_of, place
 from actorflow.transport.zeromq import Keyring
-from tests.busy import HANG_S, until
-from tests.virtual_loop import VirtualLoop
+from tests.support.busy import HANG_S, until
+from tests.support.virtual_loop import VirtualLoop
 
 Infos = Sequence[tuple[Any, Any, int, str, Any]]
 

@@ -21,9 +21,9 @@ from actorflow.launch.process_supervisor import Exited, ProcessSupervisor, Start
 from actorflow.launch.rundir import RunDirectory
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
-from tests.busy import HANG_S
 from tests.cluster.children import alive, build, own_runs
 from tests.cluster.stations import until
+from tests.support.busy import HANG_S
 
 LINKS = LinkSettings(gone_s=0.5, resend_s=0.1)
 READY_S = 60.0

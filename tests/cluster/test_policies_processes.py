@@ -23,9 +23,9 @@ from actorflow.coord.rules.messages import Updated
 from actorflow.coord.rules.policy import View
 from actorflow.transport.rules.address import Address
 from actorflow.transport.zeromq import request
-from tests.busy import HANG_S
 from tests.cluster.children import large, own_runs
 from tests.cluster.replaying import replayed, replayed_apart
+from tests.support.busy import HANG_S
 
 STEPS, PS, WORKERS = 8, 2, 3
 DEADLINE_S = HANG_S

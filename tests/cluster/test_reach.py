@@ -12,9 +12,9 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.rules.policy import Async, Policy, Sync
 from actorflow.errors import ShardLost
-from tests.busy import HANG_S
 from tests.cluster.programs import regression
 from tests.cluster.training import LINKS, SETTINGS
+from tests.support.busy import HANG_S
 
 BATCHES = 300
 

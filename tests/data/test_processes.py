@@ -17,9 +17,9 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import InputError
-from tests.busy import HANG_S
 from tests.data import functions
 from tests.data.pools import children
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow

@@ -21,8 +21,8 @@ from actorflow.graph.builder import (
     on_behalf_of,
 )
 from actorflow.graph.graph import Graph
-from tests.busy import HANG_S
-from tests.reference import evaluate
+from tests.support.busy import HANG_S
+from tests.support.reference import evaluate
 
 PACKAGE = Path(af.__file__).parents[1]
 PROGRAM = "import actorflow as af\nwith af.Graph():\n    print(af.constant(1.0).node.defined_at)\n"

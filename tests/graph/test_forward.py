@@ -13,8 +13,8 @@ import actorflow as af
 from actorflow import errors
 from actorflow.graph.slices import IndexedSlices
 from tests.graph.programs import Program, programs
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.reference import evaluate
+from tests.support.strategies import examples
 
 FEW = settings(max_examples=examples(30), deadline=None)
 

@@ -39,7 +39,7 @@ from actorflow.dataflow.state.variable import Read
 from actorflow.launch.process_id import ProcessId
 from actorflow.plan.program import Holder, Holding
 from tests.cluster.begun import about_to_begin
-from tests.linear import linear
+from tests.support.linear import linear
 
 BATCHES = 1000
 SLOW_S = 0.04

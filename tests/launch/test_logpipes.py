@@ -10,8 +10,8 @@ from actorflow.launch.logfile import BEGIN_BYTES, NEWEST_BYTES, files
 from actorflow.launch.logpipes import LogPipes
 from actorflow.launch.process_supervisor import Exited, ProcessSupervisor
 from actorflow.launch.restarting import Restarts
-from tests.busy import HANG_S, until
 from tests.launch.children import PYTHON, descriptors
+from tests.support.busy import HANG_S, until
 
 
 @pytest.fixture(name="pipes")

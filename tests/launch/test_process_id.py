@@ -7,7 +7,7 @@ import pytest
 
 from actorflow.launch import process_id
 from actorflow.launch.process_id import ProcessId
-from tests.busy import until
+from tests.support.busy import until
 
 
 def test_this_process_is_alive():

@@ -17,8 +17,8 @@ from actorflow.launch.process_supervisor import (
     Started,
 )
 from actorflow.launch.restarting import Restarts
-from tests.busy import HANG_S, until
 from tests.launch.children import DRAINS, IGNORES, PYTHON, SLEEPS, ends, is_gone, is_up, state, stopped
+from tests.support.busy import HANG_S, until
 
 QUICK = Restarts(limit=2, first_s=0.01, max_s=0.02)
 

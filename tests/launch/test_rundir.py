@@ -13,8 +13,8 @@ from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
 from actorflow.launch.filesystems import in_memory
 from actorflow.launch.rundir import LONGEST, RunDirectory, ended_processes, home, running, sweep
-from tests.busy import HANG_S
 from tests.launch.children import short_folder
+from tests.support.busy import HANG_S
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from actorflow.errors import LaunchError
 from actorflow.launch.inherited import DEATH_PIPE, KEYS
 from actorflow.launch.spawn import MOST_KEYS, UNKNOWN, Child, DeathPipe
-from tests.busy import HANG_S, until
 from tests.launch.children import DRAINS, PYTHON, SLEEPS, descriptors, ends, is_gone, is_up, stopped
+from tests.support.busy import HANG_S, until
 
 
 class Heard:

@@ -9,9 +9,9 @@ from actorflow.launch import guard
 from actorflow.launch.process_id import ProcessId
 from actorflow.launch.process_supervisor import ProcessSupervisor
 from actorflow.launch.watchdog import Watchdog
-from tests.busy import HANG_S, until
 from tests.launch.children import SLEEPS, is_gone, state, stopped
 from tests.launch.test_process_supervisor import seen
+from tests.support.busy import HANG_S, until
 
 
 def guarded(lines: list[str]) -> None:

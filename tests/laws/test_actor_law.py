@@ -23,7 +23,7 @@ from actorflow.actors.system import ActorSystem
 from actorflow.errors import Deadlock, InternalError
 from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, play
-from tests.strategies import examples, plan_of_the_fault
+from tests.support.strategies import examples, plan_of_the_fault
 
 Ask_ = tuple[str, float | None, int | None]
 """What the handler does, the deadline, and when the asker is cancelled."""

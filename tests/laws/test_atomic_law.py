@@ -17,7 +17,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.locks import LockOwner, Locks
 from actorflow.dataflow.state.variable import StageUpdate
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 START = 100
 

@@ -19,7 +19,7 @@ from actorflow.dataflow.state.barrier_rule import BarrierRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 @dataclass(frozen=True)

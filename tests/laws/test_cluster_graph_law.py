@@ -25,7 +25,7 @@ from actorflow.transport.rules.link_settings import LinkSettings
 from tests.cluster.training import LINKS, in_world
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import in_one_process
-from tests.strategies import examples, run_drawn
+from tests.support.strategies import examples, run_drawn
 
 DEVICES = ("/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1")
 PATIENT = replace(LINKS, silence_s=3.0)

@@ -24,7 +24,7 @@ from actorflow.errors import CoordinationError
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.training import LINKS, Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 WORKERS = 3
 Harm = tuple[str, int, float, float]

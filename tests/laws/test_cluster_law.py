@@ -26,7 +26,7 @@ from actorflow.values import sparse
 from tests.cluster.policies import policies
 from tests.cluster.programs import KEYS, Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
-from tests.strategies import FOUND, examples
+from tests.support.strategies import FOUND, examples
 
 
 def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.FIFO, **limits: Any) -> Ran:

@@ -19,7 +19,7 @@ from actorflow.training.trainer import EpochDone, StepDone, train
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import OPTIMIZERS, Task
 from tests.cluster.training import in_world
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 NAMES = ("table", "w", "b")
 Told = list[tuple[str, int, int, float]]

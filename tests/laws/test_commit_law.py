@@ -17,7 +17,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.optimizer.optimizer import OptimizerActor
 from actorflow.dataflow.state.variable import CommitUpdate, StageUpdate, VariableActor
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 NAMES = ("w1", "b1", "w2")
 

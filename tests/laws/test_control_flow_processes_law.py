@@ -20,8 +20,8 @@ from tests.laws.test_control_flow_law import listed, ran
 from tests.plan.control_flow import Drawn, build, programs
 from tests.plan.list_programs import PARTED, Arrayed, arrayed
 from tests.plan.list_programs import build as arrays_of
-from tests.spreading import SCOPES, Cluster, Coding, spread
-from tests.strategies import LIMITS, examples
+from tests.support.spreading import SCOPES, Cluster, Coding, spread
+from tests.support.strategies import LIMITS, examples
 
 PLACES = st.permutations([*SCOPES, ""]).map(tuple)
 

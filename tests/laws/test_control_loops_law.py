@@ -16,7 +16,7 @@ from actorflow.plan.program import Constant, Edge, NodeKind, PlanNode, Program
 from actorflow.values.spec import spec
 from tests.actors.parted import Parted
 from tests.laws.test_matching_law import counting_loop, nested_loop
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 PROCESSES = ("/job:a/task:0", "/job:b/task:0", "/job:c/task:0")
 

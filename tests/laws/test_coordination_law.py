@@ -24,7 +24,7 @@ from actorflow.errors import CoordinationError
 from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.cluster import ModelShard
 from tests.coord.company import Company
-from tests.strategies import examples, plan_of_the_fault
+from tests.support.strategies import examples, plan_of_the_fault
 
 POLICIES = (Async(), Sync(), Backup(2, 3), StaleSync(1))
 Harm = tuple[str, int, float]

@@ -17,7 +17,7 @@ from actorflow.dataflow.state.counter_rule import CounterRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 START, LIMIT = 3, 5
 ENDED = -1

@@ -23,7 +23,7 @@ from actorflow.dataflow.engine.step import Step
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.training.iterable_source import IterableSource
 from actorflow.training.queue_runner import QueueRunner
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 TABLE = 100
 """Elements are below it; the map step gives them back, and fails for the `bad` one."""

@@ -16,7 +16,7 @@ from actorflow import sim
 from actorflow.dataflow.state.hash_table import HashTableActor, LookUpKeys
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KEYS = (0, 1, 2)
 

@@ -22,8 +22,8 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values import arrays, lease
 from actorflow.values.sparse import How, SparseRows, plus_rows
 from actorflow.values.spec import spec
-from tests.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
-from tests.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
+from tests.support.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
 
 WAYS = tuple(sorted(HOLD))
 SPOILS = tuple(sorted(SPOIL.keys() - {"strides along base"}))  # seen by those who hold the base itself

@@ -23,7 +23,7 @@ from actorflow.transport.rules.delivery import Receiving, Sending
 from actorflow.transport.rules.handshake import Handshake, Heard
 from actorflow.transport.rules.link_session import LinkSession
 from actorflow.transport.rules.link_settings import LinkSettings
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.ways import Recorder
 
 SETTINGS = LinkSettings(window=Window(4, 1 << 21))

@@ -22,7 +22,7 @@ from actorflow.errors import CoordinationError
 from actorflow.sim.engine.schedulers import PCT
 from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed, replayed_apart
-from tests.strategies import LIMITS, examples
+from tests.support.strategies import LIMITS, examples
 
 WORKERS, STEPS, BATCHES = 3, 6, 8
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]

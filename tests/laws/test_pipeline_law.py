@@ -19,7 +19,7 @@ from actorflow.data.run.stream import Stream
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Limits
 from tests.data.pipelines import Drawn, drawn, numbers_from
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 
 async def all_of(stream: Stream) -> list[Any]:

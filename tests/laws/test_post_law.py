@@ -26,7 +26,7 @@ from actorflow.errors import ActorflowError, DeadlinePassed, SimulationError
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from tests.actors.channels import End, joined
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 RESUMING = Strategy(otherwise=Directive.RESUME)
 

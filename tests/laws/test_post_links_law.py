@@ -20,7 +20,7 @@ from actorflow.sim.world.host import Host
 from actorflow.transport.rules.credit import Window
 from actorflow.transport.rules.link_settings import LinkSettings
 from tests.actors.playing import Recorder, Scripted
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 SETTINGS = LinkSettings(window=Window(2, 1 << 20))
 NAMES = ("ps0", "worker0")

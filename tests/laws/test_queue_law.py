@@ -21,7 +21,7 @@ from actorflow.dataflow.state.queue_rule import QueueRule
 from actorflow.dataflow.state.queue_store import Entry, Ranked
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KINDS = ("fifo", "bytes", "shuffle", "priority", "padding")
 

@@ -22,7 +22,7 @@ from actorflow.dataflow.engine.step import Step
 from actorflow.dataflow.state.queue_rule import QueueRule
 from actorflow.dataflow.state.queue_store import FirstIn
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KINDS = ("fifo", "shuffle", "priority", "padding")
 ENDS = (errors.QueueClosed, errors.OutOfRange, asyncio.CancelledError)

@@ -40,7 +40,7 @@ from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.replaying import replayed
 from tests.cluster.training import LINKS, Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @dataclass

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from actorflow.errors import WireError
 from actorflow.transport.rules import ring_buffer
 from actorflow.transport.rules.ring_buffer import PAGE, RingReader, RingWriter, slot_bytes
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 TOKEN = bytes(range(16))
 CAPACITY = 1024

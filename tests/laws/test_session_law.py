@@ -15,9 +15,9 @@ import actorflow as af
 from actorflow import errors, sim
 from actorflow.kernels.device.device import Device
 from actorflow.sim.engine.schedulers import Schedule
-from tests import reference
 from tests.graph.programs import Program, programs
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support import reference
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 
 @settings(max_examples=examples(60), deadline=None)

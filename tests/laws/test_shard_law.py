@@ -38,7 +38,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values.arrays import same
 from tests.coord.serial import Values, serial
 from tests.coord.shards import Shards, pulled
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 RULE = af.optim.momentum(0.3)
 """Has state, and unlike Adam it passes on every bit of a gradient."""

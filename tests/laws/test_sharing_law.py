@@ -16,7 +16,7 @@ from actorflow.dataflow.engine.resources import InitialConstant, Resources
 from actorflow.dataflow.state.register import Register
 from actorflow.dataflow.state.shared_names import Containers
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 FIRST = 1 << 20  # more than all that is added
 

@@ -19,8 +19,8 @@ from actorflow.sim.world.host import Host
 from actorflow.sim.world.world import World
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import Model, in_one_process
-from tests.spreading import SCOPES, processes
-from tests.strategies import FOUND, LIMITS, examples, run_drawn
+from tests.support.spreading import SCOPES, processes
+from tests.support.strategies import FOUND, LIMITS, examples, run_drawn
 
 NAMES = ("p0", "p1", "p2")
 

@@ -20,8 +20,8 @@ from actorflow.dataflow.remote.step_completion import StepCompletion
 from actorflow.graph.serial import from_data, to_data
 from actorflow.sim.engine.schedulers import Schedule
 from tests.graph.programs import Program, programs
-from tests.spreading import SCOPES, Cluster, spread
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn
+from tests.support.spreading import SCOPES, Cluster, spread
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn
 
 
 def in_one_process(graph: af.Graph) -> af.Graph:

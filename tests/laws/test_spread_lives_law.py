@@ -17,8 +17,8 @@ from actorflow.dataflow.remote.runner import Lost
 from actorflow.session.distributed import DistributedSession
 from actorflow.session.distributed_initial_values import DistributedInitialValues
 from actorflow.sim.engine.schedulers import Schedule
-from tests.spreading import SCOPES, Cluster, spread
-from tests.strategies import LIMITS, examples
+from tests.support.spreading import SCOPES, Cluster, spread
+from tests.support.strategies import LIMITS, examples
 
 
 class Change(NamedTuple):

@@ -18,7 +18,7 @@ from actorflow.dataflow.state.counter_rule import CounterRule
 from actorflow.dataflow.state.stack_rule import StackRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.progress_check import NEVER, STILL
 from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 GRACE_S = 5.0
 SLACK_S = 0.05

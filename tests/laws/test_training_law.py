@@ -25,7 +25,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.training.batches import Batches
 from actorflow.training.trainer import EpochDone, Event, StepDone, train
 from tests.laws.test_pipeline_law import STAGES, Failing, Watched
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 
 def fed(values: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from actorflow.values.spec import spec
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 NOBODY: frozenset[tuple[int, int]] = frozenset()
 

@@ -24,7 +24,7 @@ from actorflow.sim.engine.simulate import Main
 from actorflow.training.batches import opening
 from tests.coord.counterparts import BEAT_S, Chief, Net, Shard, Turn, version_of
 from tests.coord.replicas import executor
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 delays = st.tuples(*[st.sampled_from([0.0, 0.0, 0.3, 3.0])] * 2)
 turns_drawn = st.lists(

@@ -13,7 +13,7 @@ import actorflow as af
 from actorflow.errors import SpecError
 from tests.nn.running import fetch
 from tests.nn.test_decoding import greedily, log_probabilities, step
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 TOKENS = 4
 

@@ -14,7 +14,7 @@ import actorflow as af
 from actorflow.errors import GraphError, KernelError, SpecError
 from actorflow.values.pytree import flatten
 from tests.nn.running import fetch
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 Make = Callable[..., Any]
 KINDS: dict[str, Make] = {

@@ -13,7 +13,7 @@ from actorflow.errors import GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def f32(*shape: int | None) -> Tensor:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
 from actorflow.optim import schedules
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def test_constant_stays() -> None:

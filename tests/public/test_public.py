@@ -15,7 +15,7 @@ import pytest
 import actorflow as af
 from actorflow import ops, public
 from actorflow.public import exports, namespaces
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -37,7 +37,7 @@ from actorflow.transport.rules.channel import Envelope
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq.endpoint import Endpoint
 from tests.cluster.programs import regression
-from tests.one_loop import OneLoop
+from tests.support.one_loop import OneLoop
 from tests.transport.sockets import LoopTimers
 
 RAN: list[str] = []

@@ -13,7 +13,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.remote.runner import Lost, executor_of
 from actorflow.dataflow.remote.step_messages import SessionProcess, StartPart, Token
 from actorflow.session.distributed import DistributedSession
-from tests.spreading import SCOPES, Cluster, processes, spread
+from tests.support.spreading import SCOPES, Cluster, processes, spread
 
 
 def run(graph: af.Graph, body: Any, count: int = 3, **options: Any) -> Any:

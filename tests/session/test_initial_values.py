@@ -16,7 +16,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.variable import Initialise
 from actorflow.session.initial_values import InitialValues
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:

@@ -20,7 +20,7 @@ from actorflow.actors.supervision import Backoff, Strategy
 from actorflow.errors import DeadlinePassed
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import attempt
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 SCHEDULES: list[Schedule] = [
     sim.FIFO,

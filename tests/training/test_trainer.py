@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from actorflow.errors import NumericError, ProgramError
 from actorflow.graph.graph import Graph
 from actorflow.training.trainer import EpochDone, RunDone, StepDone, train
-from tests.recorded import Recorder, events, feeds, program, scalar
+from tests.support.recorded import Recorder, events, feeds, program, scalar
 
 
 def test_every_step_and_epoch_is_told_in_order() -> None:

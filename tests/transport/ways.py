@@ -33,7 +33,7 @@ from actorflow.transport.rules.handshake import Phase
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Endpoint, Keyring, Options
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.sockets import real_link, until
 
 NAMES = ("ps0", "worker0")

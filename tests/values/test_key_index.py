@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from actorflow.errors import StateError
 from actorflow.values import key_index
 from actorflow.values.key_index import KeyIndex
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 INT64 = np.dtype("int64")
 

@@ -17,7 +17,7 @@ import actorflow as af
 from actorflow.values import lease
 from actorflow.values.arrays import NAMES, as_dtype
 from actorflow.values.lease import Owner, memory_of, read_only_copy, read_only_view, unshared
-from tests.holding import HOLD, arrays_of, set_in_place
+from tests.support.holding import HOLD, arrays_of, set_in_place
 
 SHAPE = (4, 2)
 

@@ -18,7 +18,7 @@ from actorflow.coord.actors.streamed_step import StreamedStep
 from actorflow.graph.builder import Tensor
 from actorflow.values import sparse
 from tests.coord.replicas import replica
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 N = 5
 """Rows of each table."""

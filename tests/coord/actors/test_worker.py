@@ -31,7 +31,7 @@ from actorflow.runtime.messages import Terminated
 from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.counterparts import Turn
 from tests.coord.crew import Computes, Crew, Listens, Steps, Supplies, crewed
-from tests.strategies import LIMITS, examples
+from tests.support.strategies import LIMITS, examples
 
 
 def test_it_joins_computes_and_hears_the_receipt() -> None:

@@ -41,7 +41,7 @@ from actorflow.coord.rules.messages import (
 )
 from actorflow.errors import CoordinationError, InternalError
 from tests.coord.cluster import ModelShard
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 SET = ((0, 1), (2, 3))
 WRONG = CoordinationError("the optimizer raised")

@@ -29,7 +29,7 @@ from actorflow.coord.rules.outbox import Outbox, ToShard
 from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync, View
 from actorflow.errors import KernelError, PolicyError
 from tests.coord.world import World
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 POLICIES: tuple[Policy, ...] = (
     Async(),

@@ -16,7 +16,7 @@ from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ConfigError, InternalError, QuorumLost
 from tests.coord.rules.test_coordinator_state import EVENTS, Event, Grace, play
 from tests.coord.world import World
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 POLICIES: tuple[Policy, ...] = (
     Async(),

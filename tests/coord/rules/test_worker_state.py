@@ -37,7 +37,7 @@ from actorflow.coord.rules.worker_state import (
     WorkerState,
 )
 from actorflow.errors import ActorflowError, Fenced, ShardLost
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def permit(number: int, term: int = 1) -> Permit:

@@ -17,7 +17,7 @@ from actorflow.data.sources import csv as delimited
 from actorflow.data.sources.csv import csv
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 FIELD = st.text(st.sampled_from('ab",;\n\r é\x85'), max_size=5)
 NUMBER = st.floats(width=32, allow_nan=False) | st.just(float("nan"))  # text keeps no bits of a NaN

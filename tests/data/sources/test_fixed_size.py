@@ -13,7 +13,7 @@ from actorflow.data.sources import byte_stream, fixed_size
 from actorflow.data.sources.fixed_size import records
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, read_till_error
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from actorflow.data.sources import byte_stream, fixed_size
 from actorflow.data.sources.idx_files import idx
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 CODES = {"uint8": 0x08, "int8": 0x09, "int16": 0x0B, "int32": 0x0C, "float32": 0x0D, "float64": 0x0E}
 

@@ -19,7 +19,7 @@ from actorflow.data.sources.npy_files import npy
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
 from tests.data.saving import array_of, native, saved
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 DTYPES = [
     "u1",

@@ -14,7 +14,7 @@ from actorflow.data.sources.side_by_side import read_side_by_side
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, read_till_error, same
 from tests.data.sources.test_idx_files import packed, written
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from actorflow.data.sources import text_lines as text
 from actorflow.data.sources.text_lines import text_lines
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 DATA = st.lists(
     st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\x85", b"\x0b", b" "]), max_size=30

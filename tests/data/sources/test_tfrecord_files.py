@@ -17,7 +17,7 @@ from actorflow.data.sources.crc32c import crc32c
 from actorflow.data.sources.tfrecord_files import frame_record, mask, tfrecord
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 RECORDS = [b"first", b"", b"x" * 70, b"\0" * 16, b"last"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[3]
 

@@ -18,7 +18,7 @@ from actorflow.errors import DeadlinePassed, KernelError, Livelock, QueueStarved
 from actorflow.runtime.clock import SystemClock
 from actorflow.sim.engine.simulate import Limits, attempt
 from actorflow.values.tensor_list import TensorList
-from tests.strategies import simulated
+from tests.support.strategies import simulated
 
 MANY = 2**31 - 1
 now = SystemClock().now

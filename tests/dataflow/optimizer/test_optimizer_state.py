@@ -15,8 +15,8 @@ from actorflow.dataflow.optimizer.optimizer_state import MadeFor, OptimizerState
 from actorflow.errors import StateError
 from actorflow.values import arrays
 from actorflow.values.sparse import SparseRows
-from tests.holding import nobody_asked
-from tests.strategies import examples
+from tests.support.holding import nobody_asked
+from tests.support.strategies import examples
 
 SHAPE = (4, 2)
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actorflow.dataflow.state.accumulator_rule import AccumulatedGradients, AccumulatorRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import StateError
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 class Listed:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actorflow.dataflow.state.barrier_rule import BarrierRule, BarrierTuple
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import ActorflowError, OutOfRange, QueueClosed, StateError
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def keys(answers: list[Replied]) -> list[tuple[Any, Any]]:

@@ -14,7 +14,7 @@ from actorflow.dataflow.state.locks import LockOwner, Locks
 from actorflow.dataflow.state.register import Register, Source, WriteMode
 from actorflow.errors import InternalError
 from actorflow.values.spec import spec
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 A, B = Source("a"), Source("b")
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from actorflow.dataflow.state.progress_check import NEVER, STILL, RunningStep
 from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
 from actorflow.errors import KernelError
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 GRACE_S = 10
 

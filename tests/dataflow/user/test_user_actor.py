@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.values.spec import spec
-from tests.spreading import SCOPES, Cluster
+from tests.support.spreading import SCOPES, Cluster
 
 I64 = spec("int64", ())
 

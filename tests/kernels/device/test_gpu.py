@@ -18,7 +18,7 @@ from tests.gpu import comparing
 from tests.kernels import fake_cupy
 from tests.ops.samples import SAMPLES, Case
 from tests.plan.list_programs import PARTED, build
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)

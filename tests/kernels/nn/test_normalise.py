@@ -11,7 +11,7 @@ import actorflow.ops  # noqa: F401  fills the table
 from actorflow.errors import SpecError
 from actorflow.kernels.nn import normalise as portable
 from actorflow.kernels.nn import normalise_numpy as lanes
-from tests.reference import call
+from tests.support.reference import call
 
 
 def drawn(*shape: int) -> np.ndarray:

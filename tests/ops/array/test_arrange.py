@@ -16,7 +16,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def f32(*shape: int | None) -> Tensor:

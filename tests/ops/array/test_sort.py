@@ -15,7 +15,7 @@ from actorflow.graph.graph import Graph
 from actorflow.kernels.definition.registry import find
 from actorflow.values.arrays import as_dtype
 from tests.ops.math.test_reduce import f32, hessian, i32, slope, value
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 NAN = np.nan
 

@@ -13,7 +13,7 @@ import actorflow as af
 from actorflow.errors import GraphError, ListError, SpecError
 from actorflow.values.arrays import as_dtype
 from tests.nn.running import fetch, run
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 FLOAT = af.Spec((), as_dtype("float32"))
 

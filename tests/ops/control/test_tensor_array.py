@@ -15,8 +15,8 @@ from actorflow.errors import FeedError, FetchError, ListError, SpecError
 from actorflow.ops.control.tensor_list import list_add
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values.pytree import flatten
-from tests.reference import evaluate
-from tests.strategies import examples, run_drawn
+from tests.support.reference import evaluate
+from tests.support.strategies import examples, run_drawn
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
 

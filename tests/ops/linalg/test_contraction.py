@@ -17,7 +17,7 @@ from actorflow.graph.graph import Graph
 from actorflow.kernels.definition.registry import find
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(7)
 

@@ -13,7 +13,7 @@ from actorflow.errors import GradientError, KernelError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import check_gradient
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(5)
 

@@ -12,7 +12,7 @@ import actorflow.ops as af
 from actorflow.errors import GradientError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def f32(*shape: int | None) -> Tensor:

@@ -19,7 +19,7 @@ from actorflow.ops.nn.max_pool import max_pool_grad
 from tests.ops.samples import values
 from tests.ops.samples_pool import adapting, pooling
 from tests.ops.test_conformance import FEW, check_gradient, weighted
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def f32(*shape: int | None) -> Tensor:

@@ -18,7 +18,7 @@ from actorflow.graph.graph import Graph
 from actorflow.ops.nn.resize import resize_grad
 from tests.ops.samples_resize import resizing
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def f32(*shape: int | None) -> Tensor:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 TABLE = np.arange(14, dtype="float32").reshape(7, 2)
 

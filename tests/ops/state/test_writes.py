@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import GradientError, OutOfRange, SpecError, UninitialisedError
 from actorflow.values.arrays import as_dtype
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 ROWS = 5
 HOW: dict[str, Callable[[Any, Any], Any]] = {

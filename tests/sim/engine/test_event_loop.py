@@ -19,7 +19,7 @@ from actorflow.sim.engine.schedulers import PCT, Seeded
 from actorflow.sim.engine.simulate import Limits, attempt
 from actorflow.sim.engine.strands import STRAND, Lifetime, Strand
 from tests.sim.drawn import Script, program, programs
-from tests.virtual_loop import VirtualLoop
+from tests.support.virtual_loop import VirtualLoop
 
 
 class Stable(VirtualLoop):

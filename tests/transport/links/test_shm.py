@@ -30,8 +30,8 @@ from actorflow.transport.rules.datagrams import HEAD_BYTES
 from actorflow.transport.rules.ring_buffer import PAGE, RingWriter, slot_bytes
 from actorflow.transport.rules.shm_words import Word, WordMessage
 from actorflow.transport.rules.wire import Contact
-from tests.busy import HANG_S
-from tests.strategies import examples
+from tests.support.busy import HANG_S
+from tests.support.strategies import examples
 
 RING = 64 << 10
 LEAST = 1024

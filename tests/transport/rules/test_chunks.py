@@ -14,7 +14,7 @@ from actorflow.errors import WireError
 from actorflow.transport.codec import message_codec
 from actorflow.transport.codec.types import APART, MessageLimits
 from actorflow.transport.rules.chunks import CHUNK_BYTES, Assembly, Frames, Stream
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LIMITS = MessageLimits(frame_bytes=200)
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from actorflow.errors import WireError
 from actorflow.transport.rules.credit import Granting, Spending, Window
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 WINDOW = Window(3, 100)
 

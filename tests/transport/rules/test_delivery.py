@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from actorflow.errors import WireError
 from actorflow.transport.rules.delivery import Receiving, RetransmissionTimer, Sending, SendWindow
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 FLIGHT = SendWindow(6, 20)
 PACE = RetransmissionTimer(1.0, 4.0, 6.0)

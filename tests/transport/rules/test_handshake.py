@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from actorflow.transport.rules.datagrams import NOBODY, DatagramKind, SessionEnd
 from actorflow.transport.rules.handshake import Handshake, Heard, Phase
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 class Process:
