@@ -13,9 +13,10 @@ scales; a plain number would be the same under every profile.
 from __future__ import annotations
 
 import gc
+import logging
 import re
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from actorflow.runtime.clock import Entropy
 from tests.support.collecting import old_out_of_reach
+from tests.support.runs import own_runs
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
@@ -84,6 +86,19 @@ def only_new_garbage() -> Iterator[None]:
     """A `gc.collect` of the test looks at what the test makes, and not at what pytest holds."""
     with old_out_of_reach():
         yield
+
+
+@pytest.fixture
+def quiet_actors(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures are what some programs are about; thousands of reports of them tell nothing."""
+    caplog.set_level(logging.CRITICAL, "actorflow.actors")
+
+
+@pytest.fixture
+def left() -> Iterator[Callable[[], list[str]]]:
+    """Clusters have their folders apart from those of others; gives what is left of them."""
+    with own_runs() as names:
+        yield names
 
 
 def pytest_report_header(config: pytest.Config) -> str:

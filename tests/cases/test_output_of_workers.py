@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
 from tests.support.busy import HANG_S
+from tests.support.runs import own_runs
 from tests.support.small_disk import fill, program, small_disk
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.children import own_runs
 from tests.support.busy import HANG_S
+from tests.support.runs import own_runs
 
 pytestmark = pytest.mark.processes
 

@@ -23,19 +23,13 @@ from actorflow.errors import ConfigError
 from actorflow.launch.inherited import NO_KEYS
 from actorflow.launch.rundir import running
 from actorflow.transport.rules.security import parse
-from tests.cluster.children import alive, own_runs
+from tests.cluster.children import alive
 from tests.support.busy import HANG_S
 
 PROGRAM = "tests.cluster.children:build"
 
 
 Left = Callable[[], list[str]]
-
-
-@pytest.fixture(name="left")
-def _left() -> Iterator[Left]:
-    with own_runs() as left:
-        yield left
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.training.trainer import StepDone, train
+from tests.support.events import drain
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = 6
@@ -78,8 +79,7 @@ def test_staleness_is_told_to_the_optimizer_of_every_shard(monkeypatch: pytest.M
     async def main() -> list[int]:
         async with af.Cluster.simulated(program, ps=2, workers=3, work_s=0.01) as cluster:
             trainer = af.Trainer(cluster, af.Async())
-            async for _event in trainer.run(steps=STEPS):
-                pass
+            await drain(trainer.run(steps=STEPS))
             return [stale for updated in trainer.record for stale in updated.staleness]
 
     stalenesses = sim.run(main).result

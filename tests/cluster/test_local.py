@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,19 +21,13 @@ from actorflow.launch.process_supervisor import Exited, ProcessSupervisor, Start
 from actorflow.launch.rundir import RunDirectory
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
-from tests.cluster.children import alive, build, own_runs
+from tests.cluster.children import alive, build
 from tests.cluster.stations import until
 from tests.support.busy import HANG_S
 
 LINKS = LinkSettings(gone_s=0.5, resend_s=0.1)
 READY_S = 60.0
 Left = Callable[[], list[str]]
-
-
-@pytest.fixture(name="left")
-def _left() -> Iterator[Left]:
-    with own_runs() as left:
-        yield left
 
 
 @pytest.mark.processes

@@ -13,6 +13,7 @@ from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
 from tests.cluster.programs import regression
+from tests.support.events import drain
 
 
 def cluster(**options: Any) -> SimulatedCluster:
@@ -20,8 +21,7 @@ def cluster(**options: Any) -> SimulatedCluster:
 
 
 async def trained(open_one: af.Cluster, steps: int = 2) -> Any:
-    async for _event in af.Trainer(open_one).run(steps=steps):
-        pass
+    await drain(af.Trainer(open_one).run(steps=steps))
     return await open_one.run("w")
 
 
@@ -69,8 +69,7 @@ def test_a_run_that_was_left_early_is_gone_with_its_cluster() -> None:
             await anext(events)
         assert left(world) == {}
         with pytest.raises(SessionClosed, match="the cluster is not open"):
-            async for _event in events:
-                pass
+            await drain(events)
 
     run()
 
@@ -208,16 +207,14 @@ def test_a_trainer_is_of_one_opening() -> None:
         one = cluster()
         async with one:
             trainer = af.Trainer(one)
-            async for _event in trainer.run(steps=2):
-                pass
+            await drain(trainer.run(steps=2))
         with pytest.raises(SessionClosed):
             await trainer.shards()
         async with one:
             with pytest.raises(
                 ConfigError, match=r"the shards of this trainer are closed.*\n.*a new Trainer"
             ):
-                async for _event in trainer.run(steps=2):
-                    pass
+                await drain(trainer.run(steps=2))
 
     sim.run(main)
 

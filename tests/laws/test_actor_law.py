@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,8 @@ from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, play
 from tests.support.strategies import examples, plan_of_the_fault
 
+pytestmark = pytest.mark.usefixtures("quiet_actors")
+
 Ask_ = tuple[str, float | None, int | None]
 """What the handler does, the deadline, and when the asker is cancelled."""
 
@@ -37,12 +38,6 @@ def program(body: Callable[[ActorSystem], Any]) -> Any:
             await body(system)
 
     return main
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures are what these programs are about; thousands of reports of them tell nothing."""
-    caplog.set_level(logging.CRITICAL, "actorflow.actors")
 
 
 # -- asks ----------------------------------------------------------------------------------------------

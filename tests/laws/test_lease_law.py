@@ -22,6 +22,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values import arrays, lease
 from actorflow.values.sparse import How, SparseRows, plus_rows
 from actorflow.values.spec import spec
+from tests.support.arrays import address
 from tests.support.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
 from tests.support.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
 
@@ -52,10 +53,6 @@ def refuses_to_be_written(array: np.ndarray) -> None:
     except ValueError:
         return
     pytest.fail("a reader can make its array writeable")
-
-
-def address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 class History:

@@ -22,6 +22,7 @@ from actorflow.errors import CoordinationError
 from actorflow.sim.engine.schedulers import PCT
 from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed, replayed_apart
+from tests.support.events import drain
 from tests.support.strategies import LIMITS, examples
 
 WORKERS, STEPS, BATCHES = 3, 6, 8
@@ -47,8 +48,7 @@ async def ran(
         trainer = Trainer(cluster, policy, agreement=agreement, settings=SETTINGS, exactly_once=exactly_once)
         try:
             for _ in range(runs):
-                async for _ in trainer.run(**limits):
-                    pass
+                await drain(trainer.run(**limits))
             values = {name: await cluster.run(name) for name in ("w", "b")}
         except CoordinationError as error:
             failure = error

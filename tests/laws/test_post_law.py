@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,14 +26,11 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from tests.actors.channels import End, joined
 from tests.support.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.turns import turns
+
+pytestmark = pytest.mark.usefixtures("quiet_actors")
 
 RESUMING = Strategy(otherwise=Directive.RESUME)
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures are what these programs are about; thousands of reports of them tell nothing."""
-    caplog.set_level(logging.CRITICAL, "actorflow.actors")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -90,11 +86,6 @@ def assert_at_rest(*posts: RemoteHub) -> None:
             assert channel.peak_line <= 1, "what waits can be withdrawn, but for one"
             assert peer.waiting == len(peer.asks) == len(peer._numbers) == 0
             assert not serving.open and not serving.early and repr(serving.large) == repr(LargeReplies())
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def break_off(channel: End, when: int | None, between: int, again: bool) -> None:

@@ -22,6 +22,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from tests.graph.programs import Program, programs
 from tests.support.spreading import SCOPES, Cluster, spread
 from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn
+from tests.support.turns import turns
 
 
 def in_one_process(graph: af.Graph) -> af.Graph:
@@ -30,11 +31,6 @@ def in_one_process(graph: af.Graph) -> af.Graph:
     for one in (*data["nodes"], *data["resources"]):
         one["device"] = ""
     return from_data(data, constants, graph.objects)
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 # -- values do not depend on the placement -------------------------------------------------------------

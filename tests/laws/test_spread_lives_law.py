@@ -19,6 +19,7 @@ from actorflow.session.distributed_initial_values import DistributedInitialValue
 from actorflow.sim.engine.schedulers import Schedule
 from tests.support.spreading import SCOPES, Cluster, spread
 from tests.support.strategies import LIMITS, examples
+from tests.support.turns import turns
 
 
 class Change(NamedTuple):
@@ -44,11 +45,6 @@ changes = st.builds(
     restarts=st.booleans(),
     told=st.booleans(),
 )
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 class Weights:

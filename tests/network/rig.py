@@ -30,6 +30,7 @@ from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed
 from tests.network.proxy import Proxy
 from tests.support.busy import HANG_S
+from tests.support.events import drain
 
 LINKS = LinkSettings(silence_s=1.5, busy_s=1.5, gone_s=1.0, heartbeat_s=0.3, resend_s=0.1)
 OPTIONS = Options(heartbeat_s=0.3, frozen_s=1.0, handshake_s=1.0, reconnect_s=0.02, reconnect_most_s=0.1)
@@ -148,8 +149,7 @@ class Rig(ConnectedCluster):
         self.updates = trainer.record
         try:
             async with asyncio.timeout(DEADLINE_S):
-                async for _ in trainer.run(**limits):
-                    pass
+                await drain(trainer.run(**limits))
         except ActorflowError as error:
             self.failure = error
 

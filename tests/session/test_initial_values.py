@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,8 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.variable import Initialise
 from actorflow.session.initial_values import InitialValues
 from actorflow.sim.engine.schedulers import Schedule
+from tests.support.sessions import run
 from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
 
 
 class Begun:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +14,7 @@ import pytest
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.runtime import event_loop
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
+from tests.support.sessions import run
 
 
 def line_of(error: BaseException) -> str:
