@@ -25,7 +25,7 @@ def entries(system: af.ActorSystem) -> dict[str, int]:
     """How many receipts each shared actor holds."""
     found = {}
     for name, cell in system.actors.items():
-        actor: Any = cell._behaviour
+        actor: Any = cell.behaviour
         if name.startswith("shared/"):
             register = getattr(actor, "register", None)
             once = getattr(actor, "_once", None)

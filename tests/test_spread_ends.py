@@ -38,9 +38,9 @@ def test_a_session_that_is_closed_while_a_first_step_begins_leaves_no_part_anywh
         ended: Any = (await asyncio.gather(step, return_exceptions=True))[0]
         assert ended == 2 or isinstance(ended, errors.SessionClosed | errors.StepAborted), repr(ended)
         await cluster.check_empty()
-        return [(len(runner._parts), len(runner.rendezvous._sessions)) for runner in cluster.runners.values()]
+        return [(len(runner.parts), runner.rendezvous.empty) for runner in cluster.runners.values()]
 
-    assert run_spread(graph, body) == [(0, 0)] * 3
+    assert run_spread(graph, body) == [(0, True)] * 3
 
 
 def test_a_step_whose_process_does_not_answer_says_which() -> None:

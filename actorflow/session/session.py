@@ -502,6 +502,11 @@ class Session:
         return self._open
 
     @property
+    def system(self) -> ActorSystem:
+        """The actor system that it lives in: the one that it was given, or its own."""
+        return self._system
+
+    @property
     def resources(self) -> Resources:
         """The actors of its state, for code that asks them without a step."""
         self._check_open()

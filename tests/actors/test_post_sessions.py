@@ -173,7 +173,7 @@ def test_a_watcher_that_dies_leaves_the_books_and_its_errors_stay_its_own() -> N
         await pause(0.01)
 
         assert here.system.dump().peers[0].watched == 0
-        assert not here._attached["there"][0].watchers
+        here.validate()
         ref.stop()
         await pause(0.01)
         assert here.system.stats().dead_letters == 0

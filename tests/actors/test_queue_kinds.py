@@ -42,7 +42,7 @@ class Fed:
 
 async def fail(session: af.Session, error: BaseException) -> None:
     """What tells a queue that no more elements will come."""
-    await session._resources.find(Holder(Holding.RESOURCE, "q")).tell(actor.Fail(error))
+    await session.resources.find(Holder(Holding.RESOURCE, "q")).tell(actor.Fail(error))
 
 
 # -- at random -------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_the_bytes_inside_never_exceed_the_limit() -> None:
             await asyncio.sleep(0)
             await session.run(q.take)
         await producing
-        ref: Any = session._resources.find(Holder(Holding.RESOURCE, "q"))
+        ref: Any = session.resources.find(Holder(Holding.RESOURCE, "q"))
         lines = ref.receive.__self__.rule_state
         return lines.peak_bytes, lines.bytes
 

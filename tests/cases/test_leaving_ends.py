@@ -67,7 +67,7 @@ def of_a_session(**options: Any) -> float:
         with af.Graph() as graph:
             af.constant(1.0)
         return await left(
-            af.Session(graph, **options), lambda session: session._system.spawn(Stubborn, name="stubborn")
+            af.Session(graph, **options), lambda session: session.system.spawn(Stubborn, name="stubborn")
         )
 
     found: float = sim.run(main).result
@@ -108,7 +108,7 @@ def test_a_session_that_open_opened_and_one_of_a_script_leave_in_that_time_too()
         with af.Graph() as graph:
             af.constant(1.0)
         session = await af.Session(graph, stop_s=2.0).open()
-        await session._system.spawn(Stubborn).tell("go")
+        await session.system.spawn(Stubborn).tell("go")
         await asyncio.sleep(0.1)
         begun = asyncio.get_running_loop().time()
         with pytest.raises(ExceptionGroup):

@@ -166,12 +166,12 @@ def test_what_it_cannot_be_is_refused(program: Any, options: Any, error: type[Ex
 
 def test_over_tcp_a_cluster_has_keys_of_its_own_unless_it_is_to_have_none() -> None:
     given = Keyring.new()
-    rings = [LocalCluster(build, transport="tcp")._keys for _ in range(2)]
+    rings = [LocalCluster(build, transport="tcp").keys for _ in range(2)]
     assert all(ring is not None and ring.path is None for ring in rings)
     assert len({ring.ring.current.public for ring in rings if ring is not None}) == 2
-    assert LocalCluster(build, transport="tcp", keys=given)._keys is given
-    assert LocalCluster(build, transport="tcp", keys=False)._keys is None
-    assert LocalCluster(build)._keys is None
+    assert LocalCluster(build, transport="tcp", keys=given).keys is given
+    assert LocalCluster(build, transport="tcp", keys=False).keys is None
+    assert LocalCluster(build).keys is None
 
 
 @pytest.mark.processes
@@ -181,8 +181,7 @@ def test_over_tcp_it_trains_with_keys_of_its_own_or_with_none(
 ) -> None:
     async def main() -> None:
         async with LocalCluster(build, transport="tcp", keys=keys, ready_s=READY_S) as one:
-            assert one._runtime is not None
-            table = one._runtime.table.entries
+            table = one.runtime.table.entries
             assert [entry.name for entry in table] == ["chief", "ps0", "worker0"]
             assert all(entry.addresses[0].startswith("tcp://127.0.0.1:") for entry in table)
             assert all(bool(entry.key) == (keys is None) for entry in table)

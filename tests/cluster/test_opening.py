@@ -14,6 +14,7 @@ from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
 from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.faults import planted
 
 
 def cluster(**options: Any) -> SimulatedCluster:
@@ -178,18 +179,17 @@ def test_a_cluster_needs_its_chief_alive() -> None:
 
 
 def test_what_fails_while_it_opens_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    boot = SimulatedCluster._boot
-
-    def fail(self: SimulatedCluster, host: sim.Host) -> None:
-        if host.name == "worker1":
-            raise RuntimeError("no such luck")
-        boot(self, host)
-
     @sim.world("chief", ps=2, worker=2)
     async def run(world: sim.World) -> None:
         one = cluster(world=world)
         with monkeypatch.context() as patch:
-            patch.setattr(SimulatedCluster, "_boot", fail)
+
+            @planted(patch, SimulatedCluster, "_boot")
+            def fail(boot: Any, self: SimulatedCluster, host: sim.Host) -> None:
+                if host.name == "worker1":
+                    raise RuntimeError("no such luck")
+                boot(self, host)
+
             with pytest.raises(RuntimeError, match="no such luck"):
                 async with one:
                     pass

@@ -28,6 +28,7 @@ from actorflow.errors import (
 from actorflow.training.trainer import EpochDone, RunDone
 from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.faults import planted
 
 Events = list[Any]
 
@@ -291,16 +292,14 @@ def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
 
     @sim.world("chief", ps=2, worker=2, latency_s=0.001)
     async def run(world: sim.World) -> None:
-        ask = TrainingRun._ask_ps
-
-        async def crash_before(self: TrainingRun, process: str, order: Any, *limit: Any) -> None:
+        @planted(monkeypatch, TrainingRun, "_ask_ps")
+        async def crash_before(ask: Any, self: TrainingRun, process: str, order: Any, *limit: Any) -> None:
             if process == "ps1" and isinstance(order, last):
                 world.crash("ps1")
                 await world.restart("ps1")
                 await world.sleep(0.1)
             await ask(self, process, order, *limit)
 
-        monkeypatch.setattr(TrainingRun, "_ask_ps", crash_before)
         async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
             with pytest.raises(ShardLost, match="ps1"):
                 await drain(af.Trainer(cluster).run(steps=2))

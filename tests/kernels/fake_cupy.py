@@ -103,7 +103,7 @@ class _Runtime:
         ctypes.memmove(to, source, n)
 
 
-class _Event:
+class Event:
     def __init__(self, *, block: bool, disable_timing: bool) -> None:
         assert block
         assert disable_timing
@@ -127,7 +127,7 @@ class _Within:
     def __exit__(self, *exc: object) -> None:
         pass
 
-    def record(self, event: _Event) -> _Event:
+    def record(self, event: Event) -> Event:
         return event
 
     def synchronize(self) -> None:
@@ -138,7 +138,7 @@ class _Cuda:
     runtime = _Runtime
     Device = _Within
     Stream = _Within
-    Event = _Event
+    Event = Event
 
     @staticmethod
     def alloc_pinned_memory(n: int) -> bytearray:
@@ -156,9 +156,9 @@ def module() -> ModuleType:
     cupy: Any = ModuleType("cupy")
     for name in np.__all__:
         found = getattr(np, name)
-        setattr(cupy, name, found if isinstance(found, type) or not callable(found) else _function(found))
+        setattr(cupy, name, found if isinstance(found, type) or not callable(found) else function(found))
     cupy.ndarray = CardArray
-    cupy.argsort = _function(partial(np.argsort, kind="stable"))  # CuPy knows no other kind
+    cupy.argsort = function(partial(np.argsort, kind="stable"))  # CuPy knows no other kind
     cupy.linalg = _of_module(np.linalg)
     cupy.cuda = _Cuda
     cupy.asarray = lambda value, dtype=None: _on_card(np.array(_plain(value), dtype))
@@ -173,7 +173,7 @@ def _of_module(found: ModuleType) -> ModuleType:
     made: Any = ModuleType(found.__name__.replace("numpy", "cupy"))
     for name in found.__all__:
         function = getattr(found, name)
-        setattr(made, name, function if isinstance(function, type) else _function(function))
+        setattr(made, name, function if isinstance(function, type) else function(function))
     found_module: ModuleType = made
     return found_module
 
@@ -189,8 +189,8 @@ def extras() -> dict[str, ModuleType]:
     vars(cupyx).update(errstate=_errstate, scipy=scipy)
     vars(scipy).update(special=special, linalg=linalg)
     for name, op in _SPECIAL.items():
-        setattr(special, name, _function(registry.find(op).function))
-    vars(linalg).update(solve_triangular=_function(_solve_triangular))
+        setattr(special, name, function(registry.find(op).function))
+    vars(linalg).update(solve_triangular=function(_solve_triangular))
     return {module.__name__: module for module in (cupyx, scipy, special, linalg)}
 
 
@@ -214,7 +214,7 @@ def _plain(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, CardArray) else value
 
 
-def _function(found: Any) -> Any:
+def function(found: Any) -> Any:
     def on_card(*args: Any, **kwargs: Any) -> Any:
         _refuse(args)
         return _on_card(found(*map(_plain, args), **kwargs))

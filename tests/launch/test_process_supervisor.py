@@ -197,7 +197,9 @@ def test_a_block_that_fails_half_way_leaves_nothing(run):
                 pids.append(watch.start("a", SLEEPS, restarts=QUICK))
                 watch.start("b", ["/no/such/program"])
         assert state(pids[0]) is None
-        assert "b" not in watch._charges
+        assert "b" not in watch.pids()
+        with pytest.raises(KeyError):  # nothing is known of it
+            watch.incarnation("b")
 
     run(main)
 

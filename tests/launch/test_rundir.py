@@ -106,11 +106,12 @@ def test_a_path_without_room_for_sockets_is_told_before_anything_is_made(base):
             folder.socket("é" + "x" * (room - 1))
 
 
-def test_what_is_written_is_what_others_find(base):
+def test_what_is_written_is_what_others_find(base, monkeypatch):
     with RunDirectory(base) as one:
         one.write({"ps0": {"pid": 7}})
+        later = rundir.epoch_ms() + 1000
+        monkeypatch.setattr(rundir, "epoch_ms", lambda: later)
         with RunDirectory(base) as other:
-            other._since_ms = one._since_ms + 1
             other.write({})
             found = running(base)
             assert [run.run for run in found] == [other.run, one.run]

@@ -17,6 +17,8 @@ from actorflow.dataflow.state.accumulator_rule import AccumulatorRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
 from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
@@ -88,7 +90,7 @@ class Sync:
 
     async def judged(self, session: af.Session) -> None:
         """Lets all of them go on, ends the takers that still wait, and judges what they saw."""
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
         await session.run(self.read)
         bringing = [
             asyncio.create_task(self._bring(session, recorder, i, steps))
@@ -121,7 +123,7 @@ class Sync:
         if not self.cancelled and all(kind == "take" for kind, _ in self.takes) and accepted:
             verdict = sim.checkers.linearizable(recorder.history(), Summed())
             assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        assert_no_step_left(session)
 
     async def _bring(self, session: af.Session, recorder: Recorder, i: int, steps: list[int]) -> int:
         accepted = 0
@@ -193,11 +195,9 @@ def test_the_law_finds_an_accumulator_that_takes_gradients_from_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sync = Sync([[0, 0]], [("take", 1)])
-    apply = AccumulatorRule.apply
 
-    def late(self: AccumulatorRule, who: Any, local_step: int, *grad: Any) -> Any:
+    @planted(monkeypatch, AccumulatorRule, "apply")
+    def late(apply: Any, self: AccumulatorRule, who: Any, local_step: int, *grad: Any) -> Any:
         return apply(self, who, local_step + 1, *grad)
-
-    monkeypatch.setattr(AccumulatorRule, "apply", late)
 
     plan_of_the_fault(simulated(sync.graph, sync.judged), most=2)

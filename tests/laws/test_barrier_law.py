@@ -19,6 +19,7 @@ from actorflow.dataflow.state.barrier_rule import BarrierRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
+from tests.support.sessions import assert_no_step_left
 from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
@@ -94,7 +95,7 @@ class Meeting:
 
     async def judged(self, session: af.Session) -> None:
         """Lets all of them go on until everything was taken, and judges what they saw."""
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
         out: list[bytes] = []
         bringing = [
             asyncio.create_task(self._bring(session, recorder, f"bringer {i}", *batch))
@@ -127,7 +128,7 @@ class Meeting:
         if not (self.cancelled or self.failing or self.twice):
             verdict = sim.checkers.linearizable(recorder.history(), Ordered())
             assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        assert_no_step_left(session)
 
     async def _bring(
         self, session: af.Session, recorder: Recorder, task: str, component: int, keys: bytes

@@ -17,6 +17,8 @@ from actorflow.dataflow.state.counter_rule import CounterRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
 from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 START, LIMIT = 3, 5
@@ -64,7 +66,7 @@ class Counted:
         return f"Counted({self.clients}, {self.cancelled})"
 
     async def judged(self, session: af.Session) -> None:
-        recorder = sim.history.Recorder(session._system.clock)
+        recorder = sim.history.Recorder(session.system.clock)
 
         async def client(name: int, verbs: list[str]) -> None:
             for verb in verbs:
@@ -89,7 +91,7 @@ class Counted:
         await client(len(self.clients), ["read", "next", "reset", "next"])
         verdict = sim.checkers.linearizable(recorder.history(), Number())
         assert verdict.ok, verdict.explain()
-        assert not [*session._live, *session._waiting], "no step is left behind"
+        assert_no_step_left(session)
 
 
 VERBS = st.sampled_from(["next", "next", "read", "reset"])
@@ -148,15 +150,14 @@ def test_the_law_finds_a_counter_one_of_whose_verbs_is_wrong(
 
 def test_the_law_finds_a_number_that_two_steps_get(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a schedule in which a read comes between two that ask shows it: the number goes back then."""
-    read = CounterRule.read
 
-    def back(self: CounterRule, who: Any) -> list[Replied]:
+    @planted(monkeypatch, CounterRule, "read")
+    def back(read: Any, self: CounterRule, who: Any) -> list[Replied]:
         answers = read(self, who)
         if self.value == START + 1:
             self.value = START
         return answers
 
-    monkeypatch.setattr(CounterRule, "read", back)
     counted = Counted([["next"], ["read"], ["next"]])
 
     plan_of_the_fault(simulated(counted.graph, counted.judged), most=3)

@@ -38,6 +38,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values.arrays import same
 from tests.coord.serial import Values, serial
 from tests.coord.shards import Shards, pulled
+from tests.support.faults import planted
 from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 RULE = af.optim.momentum(0.3)
@@ -420,13 +421,10 @@ def test_the_law_finds_a_discard_that_is_a_commit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    why: Any = Contributions._why_not
-
-    def unseen(self: Contributions, *offered: Any) -> Any:
+    @planted(monkeypatch, Contributions, "_why_not")
+    def unseen(why: Any, self: Contributions, *offered: Any) -> Any:
         self._seen.clear()
         return why(self, *offered)
-
-    monkeypatch.setattr(Contributions, "_why_not", unseen)
 
     plan_of_the_fault(program(Script(needed=1, fresh=False, twice=frozenset({1}), alone=True)))
 
@@ -434,12 +432,10 @@ def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.Mo
 def test_the_law_finds_a_shard_that_waits_for_ever_when_another_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def deaf(self: Any, message: RunEnded) -> None:
+    @planted(monkeypatch, ShardActor, "_end")
+    async def deaf(end: Any, self: Any, message: RunEnded) -> None:
         if message.error is None:
             await end(self, message)
-
-    end: Any = ShardActor._end
-    monkeypatch.setattr(ShardActor, "_end", deaf)
 
     plan_of_the_fault(program(Script(loses=5)))
 

@@ -17,6 +17,7 @@ from actorflow.dataflow.remote.runner import Lost
 from actorflow.session.distributed import DistributedSession
 from actorflow.session.distributed_initial_values import DistributedInitialValues
 from actorflow.sim.engine.schedulers import Schedule
+from tests.support.faults import planted
 from tests.support.spreading import SCOPES, Cluster, spread
 from tests.support.strategies import LIMITS, examples
 from tests.support.turns import turns
@@ -81,7 +82,7 @@ class Weights:
             assert float(await session.run(fetch, feeds)) == value
         await cluster.check_empty()
         plans = session.stats().plans
-        assert all(len(runner._parts) <= plans for runner in cluster.runners.values())
+        assert all(len(runner.parts) <= plans for runner in cluster.runners.values())
         return sum(not isinstance(result, errors.PeerLost) for result in results)
 
     async def change(self, cluster: Cluster, change: Change, lives: dict[str, int]) -> None:
@@ -143,12 +144,10 @@ def find_fault() -> None:
 def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def trusting(self: DistributedInitialValues, name: str, initial: Any, node: Any) -> None:
+    @planted(monkeypatch, DistributedInitialValues, "_give")
+    async def trusting(give: Any, self: DistributedInitialValues, name: str, initial: Any, node: Any) -> None:
         await give(self, name, initial, node)
         self.given |= {name}
-
-    give = DistributedInitialValues._give
-    monkeypatch.setattr(DistributedInitialValues, "_give", trusting)
 
     with pytest.raises((errors.UninitialisedError, AssertionError)):
         find_fault()

@@ -76,7 +76,7 @@ class Played:
 
     async def judged(self, session: af.Session) -> None:
         """Runs all steps, and judges how they ended."""
-        now = session._system.now
+        now = session.system.now
         for put in self.first:
             await session.run(put)
         begun = now()

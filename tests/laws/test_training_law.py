@@ -25,6 +25,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.training.batches import Batches
 from actorflow.training.trainer import EpochDone, Event, StepDone, train
 from tests.laws.test_pipeline_law import STAGES, Failing, Watched
+from tests.support.faults import planted
 from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 
@@ -180,13 +181,11 @@ def test_the_law_finds_batches_that_are_not_left(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_law_finds_a_position_of_what_was_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    position = Batches.position
-
-    def ahead(self: Any) -> Any:
+    @planted(monkeypatch, Batches, "position")
+    def ahead(position: Any, self: Any) -> Any:
         stream, unfixed = position(self)
         assert stream is not None
         ready = sum(stage.fill for stage in self.stats().stages[-2:])
         return {**stream, "taken": stream["taken"] + ready}, unfixed
 
-    monkeypatch.setattr(Batches, "position", ahead)
     plan_of_the_fault(in_two(3, chance=False))

@@ -24,6 +24,7 @@ from actorflow.sim.engine.simulate import Main
 from actorflow.training.batches import opening
 from tests.coord.counterparts import BEAT_S, Chief, Net, Shard, Turn, version_of
 from tests.coord.replicas import executor
+from tests.support.faults import planted
 from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 delays = st.tuples(*[st.sampled_from([0.0, 0.0, 0.3, 3.0])] * 2)
@@ -152,13 +153,11 @@ def test_every_permit_is_concluded_once_and_with_the_bits_of_the_serial_computat
 
 
 def test_the_law_finds_work_that_goes_on_under_a_permit_of_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = worker_state._drop_work
-
-    def going_on(state: worker_state.WorkerState) -> worker_state.Decided:
+    @planted(monkeypatch, worker_state, "_drop_work")
+    def going_on(dropped: Any, state: worker_state.WorkerState) -> worker_state.Decided:
         state, effects = dropped(state)
         return state, effects[1:]
 
-    monkeypatch.setattr(worker_state, "_drop_work", going_on)
     monkeypatch.setattr(
         worker_state, "concluded", lambda state, message: (state, (worker_state.TellCoordinator(message),))
     )
@@ -167,13 +166,10 @@ def test_the_law_finds_work_that_goes_on_under_a_permit_of_old(monkeypatch: pyte
 
 
 def test_the_law_finds_a_worker_that_drops_a_permit_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = worker_state._drop_work
-
-    def silent(state: worker_state.WorkerState) -> worker_state.Decided:
+    @planted(monkeypatch, worker_state, "_drop_work")
+    def silent(dropped: Any, state: worker_state.WorkerState) -> worker_state.Decided:
         state, effects = dropped(state)
         return state, effects[:1]
-
-    monkeypatch.setattr(worker_state, "_drop_work", silent)
 
     plan_of_the_fault(judged([Turn(pull_s=(0.3, 0.0), then="next"), Turn()]), most=2)
 
@@ -193,12 +189,9 @@ def test_the_law_finds_a_step_that_is_numbered_by_itself(monkeypatch: pytest.Mon
 
 
 def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    contributed = ContributionPipeline._contribute
-
-    async def hasty(self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
+    @planted(monkeypatch, ContributionPipeline, "_contribute")
+    async def hasty(contributed: Any, self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
         return Stored(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
-
-    monkeypatch.setattr(ContributionPipeline, "_contribute", hasty)
 
     plan_of_the_fault(judged([Turn(), Turn()]), most=2)
 

@@ -423,7 +423,7 @@ def test_plans_that_are_dropped_are_dropped_everywhere_and_made_again(
             assert [float(y) for y in found] == [1, 4, 9, 16]
         await cluster.session.run(made[:2], feeds)
         await cluster.check_empty()
-        return [len(runner._parts) for runner in cluster.runners.values()]
+        return [len(runner.parts) for runner in cluster.runners.values()]
 
     assert run_spread(graph, body) == [2, 2, 0]
 

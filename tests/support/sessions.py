@@ -53,3 +53,10 @@ def run_steps(graph: af.Graph, *steps: tuple[Any, Any], **options: Any) -> list[
 def run_fetches(graph: af.Graph, *fetches: Any, feeds: Any = None, **options: Any) -> list[Any]:
     """Returns what steps give that fetch one of these each, all with the same feeds."""
     return run_steps(graph, *((fetch, feeds) for fetch in fetches), **options)
+
+
+def assert_no_step_left(session: af.Session) -> None:
+    """Nothing runs any more, and nobody waits for admission."""
+    dump = session.dump()
+    assert not dump.steps, f"a step is left behind: {dump.steps}"
+    assert not dump.waiting_for_admission, "a step is left behind: it waits for admission"

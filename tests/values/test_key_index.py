@@ -124,7 +124,7 @@ def test_a_table_that_is_asked_more_than_it_has_keys_is_sorted_until_it_changes(
     asked = np.arange(1000)
 
     def is_sorted() -> bool:
-        return table._sorted is not None
+        return table.is_sorted
 
     table.lookup(asked, np.float32(0))
     assert not is_sorted()

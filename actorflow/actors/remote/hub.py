@@ -203,9 +203,17 @@ class RemoteHub:
                 len(serving.open),
                 peer.watched,
                 peer.describe_loss(),
+                len(serving.early),
+                len(serving.large),
+                serving.large.nbytes,
             )
             for name, (peer, serving) in sorted(self._attached.items())
         ]
+
+    def validate(self) -> None:
+        """Raises AssertionError where what it keeps of its peers does not fit together."""
+        for peer, _ in self._attached.values():
+            peer.validate()
 
     def __repr__(self) -> str:
         peers = ", ".join(repr(peer) for peer, _ in self._attached.values()) or "nobody attached"

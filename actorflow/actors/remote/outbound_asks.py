@@ -60,6 +60,11 @@ class OutboundAsks:
         self._waiting = False
         self._turn = False
 
+    def validate(self) -> None:
+        """Raises AssertionError unless each ask has one number, and what is watched has a watcher."""
+        assert self._numbers == {ask: number for number, ask in self.asks.items()}, self
+        assert all(self.watchers.values()), self
+
     # -- sending ------------------------------------------------------------------------------------
 
     @property

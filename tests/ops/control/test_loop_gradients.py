@@ -12,6 +12,7 @@ import actorflow as af
 from actorflow.errors import GradientError
 from actorflow.graph.slices import IndexedSlices
 from actorflow.kernels.definition import registry
+from tests.support.faults import planted
 from tests.support.sessions import run_step
 
 
@@ -155,9 +156,9 @@ def test_rows_of_a_table_in_nested_loops_and_branches_stay_sparse() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the kernels that are called, by op."""
     counts: Counter[str] = Counter()
-    find = registry.find
 
-    def counting(op: str, library: str) -> Any:
+    @planted(monkeypatch, registry, "find")
+    def counting(find: Any, op: str, library: str) -> Any:
         kernel = find(op, library)
         bind = kernel.bind
 
@@ -176,7 +177,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return Counting
 
-    monkeypatch.setattr(registry, "find", counting)
     return counts
 
 

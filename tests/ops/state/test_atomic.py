@@ -148,11 +148,11 @@ class Hand:
     interrupt: Callable[[], None] | None = None
 
     def __init__(self, session: af.Session, name: str) -> None:
-        self.ref = session._resources.find(Holder(Holding.RESOURCE, name))
+        self.ref = session.resources.find(Holder(Holding.RESOURCE, name))
         self.owner = LockOwner(Source("somebody"), 1, "by hand", 7)
         self.values: list[Any] = []
         self.answered = asyncio.Event()
-        self.sender = session._system.nobody
+        self.sender = session.system.nobody
 
     def done(self, value: Any, undo: Any = None) -> None:
         self.values.append(value)
@@ -304,7 +304,7 @@ def test_who_stands_in_line_when_the_variable_stops_is_told() -> None:
         await hand.__aenter__()
         steps = [asyncio.create_task(session.run(f)) for f in (program.block, program.add, program.train)]
         await turns()
-        await session._system.stop(hand.ref)
+        await session.system.stop(hand.ref)
         return await asyncio.gather(*steps, return_exceptions=True)
 
     found = held(body)
