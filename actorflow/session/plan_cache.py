@@ -85,6 +85,11 @@ class PlanCache:
     def __repr__(self) -> str:
         return f"<PlanCache {len(self.known)}/{_MAX_PLANS}, {len(self._partitions)} programs installed>"
 
+    @property
+    def installed(self) -> int:
+        """How many programs are installed: plans of programs that do the same share one."""
+        return len(self._partitions)
+
     def plan(self, executor: Executor, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> InstalledPlan:
         """Returns the installed plan for these fetches and feeds, from the cache when it is there.
 

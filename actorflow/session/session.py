@@ -25,7 +25,7 @@ from actorflow.errors import ConfigError, FeedError, SessionClosed, StepAborted,
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.kernels.device.devices import check_devices
+from actorflow.kernels.device.devices import Devices, check_devices
 from actorflow.plan.fetches import build_result, check_count, feed_value, only, resolve_feed, resolve_fetches
 from actorflow.plan.passes.pass_table import ALL, check_passes
 from actorflow.plan.placement.placer import Placer, check_placer
@@ -507,6 +507,12 @@ class Session:
         return self._system
 
     @property
+    def devices(self) -> Devices:
+        """The devices that its kernels run on; the cards among them once the graph has named them."""
+        self._check_open()
+        return self._devices
+
+    @property
     def resources(self) -> Resources:
         """The actors of its state, for code that asks them without a step."""
         self._check_open()
@@ -548,6 +554,7 @@ class Session:
             live=len(self._live),
             peak_live=self._peak,
             plans=len(self._plans.known),
+            partitions=self._plans.installed,
             offloaded=self._devices.offloaded,
             in_place=self._resources.write_counts.in_place,
             copied=self._resources.write_counts.copied,

@@ -22,6 +22,7 @@ class SessionStats:
         live: Steps that run now.
         peak_live: The most that ran at once.
         plans: Programs in the cache.
+        partitions: Programs that are installed: plans of programs that do the same share one.
         offloaded: Kernels that ran on a device's threads, or on a card.
         in_place: Writes to variables into the array that was there, updates of some rows included.
         copied: Writes that made a new array, since somebody held the value or its shape changed. Initial
@@ -36,6 +37,7 @@ class SessionStats:
     live: int
     peak_live: int
     plans: int
+    partitions: int
     offloaded: int
     in_place: int
     copied: int

@@ -17,7 +17,7 @@ to make another. A thread that works on a view holds one for as long as it works
 What escapes the count is an address taken as a number (`x.ctypes.data`): it keeps nothing alive and was
 never safe to follow.
 
-`_probed` looks, at import, whether this interpreter counts in this way. Where it does not (no global
+`probe` looks, at import, whether this interpreter counts in this way. Where it does not (no global
 lock, another kind of memory management), every write makes a new array and nothing else changes.
 """
 
@@ -161,8 +161,8 @@ _WARM = 100
 """How often the counts are taken before they are believed: interpreters specialise code as it runs."""
 
 
-def _probed() -> frozenset[tuple[int, ...]]:
-    """The counts of arrays that nobody holds; empty if this interpreter or numpy is not as is said above."""
+def probe() -> frozenset[tuple[int, ...]]:
+    """Returns the counts of arrays that nobody holds; none where it is not as is said above."""
     locked: Any = getattr(sys, "_is_gil_enabled", lambda: True)
     if sys.implementation.name != "cpython" or not locked():
         return frozenset()
@@ -183,5 +183,5 @@ def _probed() -> frozenset[tuple[int, ...]]:
     return frozenset(found)
 
 
-_ALONE = _probed()
+_ALONE = probe()
 _ITSELF = _to_array([np.empty(1)])

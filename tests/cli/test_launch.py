@@ -171,6 +171,8 @@ class Started:
 
     async def close(self, *, grace_s: float) -> None: ...
 
+    async def end(self, name: str) -> None: ...
+
     def start(
         self, name: str, argv: Sequence[str], env: Mapping[str, str], *, keys: bytes | None, **_: Any
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgpack
 import pytest
 
 from actorflow.transport.codec import message_codec
@@ -36,7 +37,7 @@ def test_what_was_recorded_has_every_form_every_dtype_and_both_lanes() -> None:
     corpus = recorded()
     said = [datagrams.unpack(parts) for parts in corpus.datagrams]
     headers = [
-        message_codec._tokens(frame[16 : 16 + int.from_bytes(frame[4:8], "little")])
+        msgpack.unpackb(frame[16 : 16 + int.from_bytes(frame[4:8], "little")], strict_map_key=False)
         for frame in corpus.frames
     ]
 

@@ -9,8 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import WireError
-from actorflow.transport.rules import ring_buffer
-from actorflow.transport.rules.ring_buffer import PAGE, RingReader, RingWriter, slot_bytes
+from actorflow.transport.rules.ring_buffer import CONSUMED, PAGE, RingReader, RingWriter, slot_bytes
 from tests.support.strategies import examples
 
 TOKEN = bytes(range(16))
@@ -164,9 +163,9 @@ def test_garbage_in_the_header_is_refused_or_costs_only_whoever_wrote_it(
     for at, number in garbage:
         header[at] = number
     if consumed is not None:
-        header[ring_buffer._CONSUMED] = consumed
+        header[CONSUMED] = consumed
     before, head, was = pair.reader.consumed, pair.writer.head, pair.writer.consumed
-    told = header[ring_buffer._CONSUMED]
+    told = header[CONSUMED]
     try:
         pair.writer.put(memoryview(b"x"))
         assert was <= told <= head

@@ -266,7 +266,7 @@ class Run:
             with pytest.raises(errors.CoordinationError):  # it comes to an end
                 await pulled(ref, 1000, 1000)
         actors: list[Any] = self.world.actors[:living]
-        assert all(actor._over for actor in actors), "everything ends"
+        assert all(actor.is_over for actor in actors), "everything ends"
         records = [actor.record for actor in actors]
         if not self.script.alone and living == len(NAMES):
             sets = [[(stage.version, sorted(stage.chosen)) for stage in record] for record in records]
@@ -284,7 +284,7 @@ class Run:
                 assert equal(dict(each.values), versions[each.version]), f"a pull saw {each.version} torn"
         values = {name: (await self.world.variables[name].ask(Read()))[0] for name in names}
         assert equal(values, versions[-1]), "the variables are those of the serial reference"
-        optimizer = self.world.actors[shard]._bound
+        optimizer = self.world.actors[shard].optimizer
         assert (optimizer.count, self.world.actors[shard].version) == (len(record), len(record))
 
 

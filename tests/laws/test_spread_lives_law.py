@@ -156,7 +156,7 @@ def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
 def test_the_law_finds_a_step_that_begins_with_a_plan_of_a_life_that_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(DistributedSession, "_may_begin", DistributedSession._is_ready)
+    monkeypatch.setattr(DistributedSession, "_may_begin", lambda self, *given: self._is_ready(*given))
 
     with pytest.raises((errors.StepAborted, AssertionError)):
         find_fault()

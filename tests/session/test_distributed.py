@@ -10,7 +10,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.dataflow.remote.runner import Lost, executor_of
+from actorflow.dataflow.remote.runner import Lost, Runner, executor_of
 from actorflow.dataflow.remote.step_messages import SessionProcess, StartPart, Token
 from actorflow.session.distributed import DistributedSession
 from tests.support.spreading import SCOPES, Cluster, processes, run_spread
@@ -466,13 +466,17 @@ def test_a_process_that_built_another_graph_is_refused() -> None:
     graph, y = made(2.0)
     other, _ = made(3.0)
 
+    class HasBuiltAnother(Runner):
+        def __init__(self, name: str, incarnation: int, graph: af.Graph, make: Any, *others: Any) -> None:
+            if name == "p1":
+                graph, make = other, executor_of("p1", other)
+            super().__init__(name, incarnation, graph, make, *others)
+
     async def body(cluster: Cluster) -> Any:
-        cluster.runners["p1"]._graph = other
-        cluster.runners["p1"]._make_executor = executor_of("p1", other)
         with pytest.raises(errors.PlacementError, match="'p1' has built another graph"):
             await cluster.session.run(y)
 
-    run_spread(graph, body)
+    run_spread(graph, body, runner=HasBuiltAnother)
 
 
 def test_a_session_needs_processes_with_devices_and_a_home_among_them() -> None:

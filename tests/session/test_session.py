@@ -341,7 +341,7 @@ def test_a_kernel_that_raises_aborts_its_step_with_its_place(threads: int) -> No
     line = square.node.defined_at.split(":")[1]
 
     async def body(session: af.Session) -> Any:
-        session._devices.host.inline_limit_s = 0.0  # whatever is measured goes to a thread, if there is one
+        session.devices.host.inline_limit_s = 0.0  # whatever is measured goes to a thread, if there is one
         with pytest.raises(errors.KernelError) as caught:
             await session.run(total, {x: np.ones(3, "float32")})
         good = await session.run(total, {x: np.ones(4, "float32")})
@@ -601,7 +601,7 @@ def test_a_cancelled_close_closes_everything_before_it_is_cancelled() -> None:
     async def main() -> Any:
         async def inner() -> None:
             async with af.Session(graph, threads=2) as session:
-                session._devices.host.inline_limit_s = 0.0
+                session.devices.host.inline_limit_s = 0.0
                 steps.append(asyncio.create_task(session.run(y, {x: np.ones((1500, 1500), "float32")})))
                 await asyncio.sleep(0.01)
 

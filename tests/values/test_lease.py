@@ -229,10 +229,10 @@ def test_an_interpreter_that_counts_otherwise_is_found_out(
         cells.append(cell)
         return counted(cell)
 
-    assert lease._probed()
+    assert lease.probe()
     monkeypatch.setattr(lease, "_references", counting)
 
-    assert lease._probed() == frozenset()
+    assert lease.probe() == frozenset()
 
 
 @pytest.mark.parametrize("lost", range(len(lease._ALIASES)))
@@ -249,13 +249,13 @@ def test_an_interpreter_that_overlooks_one_sort_of_alias_is_found_out(
     aliases[lost] = overlooked
     monkeypatch.setattr(lease, "_ALIASES", tuple(aliases))
 
-    assert lease._probed() == frozenset()
+    assert lease.probe() == frozenset()
 
 
 def test_without_a_global_lock_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
 
-    assert lease._probed() == frozenset()
+    assert lease.probe() == frozenset()
 
 
 def test_an_interpreter_that_was_found_out_gives_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:

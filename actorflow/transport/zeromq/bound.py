@@ -118,6 +118,22 @@ class Bound:
         """How many there are."""
         return len(self._alive)
 
+    @property
+    def unmatched(self) -> int:
+        """How many of them have said nothing by which they are known."""
+        return self._unmatched
+
+    @property
+    def routes(self) -> int:
+        """How many peers there is a way to."""
+        return len(self._route_of)
+
+    def validate(self) -> None:
+        """Raises AssertionError unless what is known of connections is of such as live, both ways alike."""
+        assert self._id_at.keys() <= self._alive, (self._id_at, self._alive)
+        assert all(self._id_at.get(fd) == routing_id for routing_id, fd in self._fd_of.items()), self._fd_of
+        assert self._caller_at.keys() == {route.id for route in self._route_of.values()}, self._route_of
+
     # -- sending -----------------------------------------------------------------------------------
 
     def route(self, name: str) -> bytes | None:

@@ -303,6 +303,6 @@ def test_many_short_lives_of_own_actors_are_not_kept() -> None:
             process = cluster.chief
             for _ in range(1000):
                 await process.system.stop(process.spawn(Echo, process))
-            assert len(process._own._children) <= 128
+            assert len(process.own_actors) <= 128
 
     asyncio.run(main())

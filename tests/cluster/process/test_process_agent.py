@@ -14,24 +14,24 @@ from actorflow.coord.actors.shard import ShardActor
 from actorflow.errors import HandlerError
 from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.faults import planted
 
 
 def test_a_process_says_what_it_is_while_its_shard_opens_however_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[str] = []
-    make_state = ShardActor._make_state
 
     async def main() -> None:
         begun, go = asyncio.Event(), asyncio.Event()
 
-        async def slowly(self: ShardActor, asked: Any) -> None:
+        @planted(monkeypatch, ShardActor, "_make_state")
+        async def slowly(make_state: Any, self: ShardActor, asked: Any) -> None:
             begun.set()
             await go.wait()
             await make_state(self, asked)
             told.append("made")
 
-        monkeypatch.setattr(ShardActor, "_make_state", slowly)
         async with af.Cluster.simulated(regression(), ps=1, workers=1) as cluster:
             train = asyncio.ensure_future(first_update(cluster))
             await begun.wait()

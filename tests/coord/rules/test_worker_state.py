@@ -37,6 +37,7 @@ from actorflow.coord.rules.worker_state import (
     WorkerState,
 )
 from actorflow.errors import ActorflowError, Fenced, ShardLost
+from tests.support.faults import planted
 from tests.support.strategies import examples
 
 
@@ -181,13 +182,10 @@ def test_the_model_finds_a_conclusion_that_is_told_for_a_permit_of_old(
 
 
 def test_the_model_finds_a_permit_that_is_dropped_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = worker_state._drop_work
-
-    def silent(state: WorkerState) -> worker_state.Decided:
+    @planted(monkeypatch, worker_state, "_drop_work")
+    def silent(dropped: Any, state: WorkerState) -> worker_state.Decided:
         state, effects = dropped(state)
         return state, effects[:1]
-
-    monkeypatch.setattr(worker_state, "_drop_work", silent)
 
     fails()
 

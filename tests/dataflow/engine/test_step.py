@@ -12,10 +12,11 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.actors.actor import Actor
-from actorflow.dataflow.state import resource_factory
+from actorflow.dataflow.engine import resources
 from actorflow.dataflow.state.queue import Dequeue, Enqueue
 from actorflow.graph.resource import QueueDef
 from actorflow.runtime.messages import Call, CancelCall
+from tests.support.faults import planted
 
 GO = object()
 
@@ -86,7 +87,11 @@ class Shop:
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
     found = Shop()
-    monkeypatch.setitem(resource_factory._MAKERS, QueueDef, found.make)
+
+    @planted(monkeypatch, resources, "make_actor")
+    def till_for_a_queue(make_actor: Any, definition: Any, *given: Any) -> Any:
+        return found.make(definition) if type(definition) is QueueDef else make_actor(definition, *given)
+
     return found
 
 

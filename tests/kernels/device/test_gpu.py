@@ -185,7 +185,7 @@ def test_a_closed_card_takes_no_more() -> None:
     async def main() -> Any:
         async with af.Session(graph) as session:
             await session.run("y")
-            return session._devices.by_name["/gpu:0"], session.stats().offloaded, repr(session._devices)
+            return session.devices.by_name["/gpu:0"], session.stats().offloaded, repr(session.devices)
 
     device, offloaded, text = asyncio.run(main())
 

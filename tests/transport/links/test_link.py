@@ -359,8 +359,7 @@ def test_more_than_the_credit_ends_the_session() -> None:
     for i in range(3):
         net.a.send(data(i))
     net.deliver()
-    third = net.a._link_session.line[0].parts
-    whole = b"".join(bytes(part) for part in third)
+    whole = b"".join(bytes(part) for part in envelopes.write(data(2))[0])
     net.b.receive(chunk(3, whole))
 
     ((reason, _),) = net.at_b.losses
