@@ -160,7 +160,7 @@ class Mailbox:
 
     def fits(self, nbytes: int) -> bool:
         """Tells whether a message of `nbytes` may enter now: there is room and nobody is ahead."""
-        return not self.waiters and not self.closed and self._room(nbytes)
+        return not self.waiters and not self.closed and self.has_room(nbytes)
 
     def add(self, message: Any, nbytes: int) -> None:
         """Puts a message in; the caller saw that it fits, or opens a ring."""
@@ -204,7 +204,7 @@ class Mailbox:
         waiters = self.waiters
         while waiters:
             entry = next(iter(waiters))
-            if not entry.void and not self._room(entry.nbytes):
+            if not entry.void and not self.has_room(entry.nbytes):
                 break
             del waiters[entry]
             if not entry.void:
@@ -253,7 +253,8 @@ class Mailbox:
             f"{self.bytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){signals}{waiting}"
         )
 
-    def _room(self, nbytes: int) -> bool:
+    def has_room(self, nbytes: int) -> bool:
+        """Tells whether there is room for a message of `nbytes`, whoever stands ahead of it."""
         depth = len(self.data) + self.held
         if depth >= self.max_messages:
             return False

@@ -145,7 +145,7 @@ _MANY = 1 << 40
 
 # ------------------------------------------------------------------------------------ probing
 
-_ALIASES: tuple[Callable[[Array], Any], ...] = (
+ALIASES: tuple[Callable[[Array], Any], ...] = (
     lambda lent: lent,
     lambda lent: lent[1:],
     lambda lent: lent.base,
@@ -172,7 +172,7 @@ def probe() -> frozenset[tuple[int, ...]]:
         cell = [read_only_view(np.zeros(2, dtype))]
         if len(seen) != 1 or cell[0].flags.writeable or cell[0].dtype != dtype:
             return frozenset()
-        for alias in _ALIASES:
+        for alias in ALIASES:
             held = alias(cell[0])
             if _references(cell) in seen:
                 return frozenset()

@@ -360,11 +360,11 @@ def test_nothing_is_left_of_a_process_that_was_detached_and_that_nobody_refers_t
     async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         ref: Any = here.ref("there/shard")
         here.detach("there")
-        assert list(here._known) == ["there"]
+        assert here.known() == ["there"]
 
         del ref
 
-        assert not list(here._known)
+        assert not here.known()
         assert there.peers() == {"here": True}
 
     between(body)

@@ -25,6 +25,7 @@ from actorflow.launch.rundir import running
 from actorflow.transport.rules.security import parse
 from tests.cluster.children import alive
 from tests.support.busy import HANG_S
+from tests.support.python import run_python
 
 PROGRAM = "tests.cluster.children:build"
 
@@ -320,9 +321,7 @@ def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_
 
 def test_a_launcher_imports_neither_its_program_nor_what_trains() -> None:
     said = "import sys, actorflow.cli.launch; print([m for m in sys.modules if m.startswith('actorflow.')])"
-    there = subprocess.run(
-        [sys.executable, "-c", said], capture_output=True, text=True, timeout=HANG_S
-    ).stdout
+    there = run_python("-c", said).stdout
     assert "'actorflow.launch.process_supervisor'" in there
     for heavy in ("session", "kernels", "ops", "actors", "cluster.trainer", "program_file"):
         assert f"'actorflow.{heavy}'" not in there, heavy

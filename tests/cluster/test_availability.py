@@ -11,8 +11,8 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.errors import PeerLost, ShardLost
-from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.linear import regression
 
 
 def spread() -> af.Program:

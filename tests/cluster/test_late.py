@@ -14,8 +14,8 @@ from actorflow.coord.actors.introductions import ReadStats
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ShardLost
 from actorflow.transport.rules.link_settings import LinkSettings
-from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.linear import regression
 
 SETTINGS = RunSettings(heartbeat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 

@@ -6,8 +6,6 @@ import asyncio
 import errno
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +21,7 @@ from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
 from tests.cluster.children import alive, build
 from tests.cluster.stations import until
-from tests.support.busy import HANG_S
+from tests.support.python import run_python
 
 LINKS = LinkSettings(gone_s=0.5, resend_s=0.1)
 READY_S = 60.0
@@ -120,14 +118,7 @@ def test_a_script_that_lets_its_children_go_on_is_told_so(tmp_path: Path) -> Non
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        env=environ,
-        timeout=HANG_S,
-        check=False,
-    )
+    done = run_python(script, env=environ)
     assert done.returncode == 1
     said = done.stderr[done.stderr.index("NotReady") :]
     assert "all processes must be there, and '" in said

@@ -12,9 +12,9 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
-from tests.cluster.programs import regression
 from tests.support.events import drain
 from tests.support.faults import planted
+from tests.support.linear import regression
 
 
 def cluster(**options: Any) -> SimulatedCluster:

@@ -12,8 +12,8 @@ from actorflow import errors, sim
 from actorflow.plan.placement.cost import CostModel
 from actorflow.plan.placement.placer import Placer
 from actorflow.plan.placement.scheduling_problem import DeviceLink
-from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.linear import regression
 
 FREE = Placer(way="list", cost=CostModel(between=DeviceLink(0.0, 1e12), units=lambda *_: 1e6))
 

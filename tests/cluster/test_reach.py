@@ -11,10 +11,10 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.rules.policy import Async, Policy, Sync
 from actorflow.errors import ShardLost
-from tests.cluster.programs import regression
 from tests.cluster.training import LINKS, SETTINGS
 from tests.support.busy import HANG_S
 from tests.support.events import drain
+from tests.support.linear import regression
 
 BATCHES = 300
 

@@ -18,8 +18,8 @@ from actorflow.cluster.inspect.reports import LoopEntry, ProcessReport, Totals
 from actorflow.cluster.inspect.snapshots import run_now, worker_now
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import Stalled
-from tests.cluster.programs import regression
 from tests.support.events import drain
+from tests.support.linear import regression
 
 SETTINGS = RunSettings(heartbeat_s=0.2, lease_s=1.0, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 

@@ -26,9 +26,9 @@ from actorflow.errors import (
     ShardLost,
 )
 from actorflow.training.trainer import EpochDone, RunDone
-from tests.cluster.programs import regression
 from tests.support.events import drain
 from tests.support.faults import planted
+from tests.support.linear import regression
 
 Events = list[Any]
 

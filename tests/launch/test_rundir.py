@@ -1,8 +1,6 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +12,7 @@ from actorflow.launch import rundir
 from actorflow.launch.filesystems import in_memory
 from actorflow.launch.rundir import LONGEST, RunDirectory, ended_processes, home, running, sweep
 from tests.launch.children import short_folder
-from tests.support.busy import HANG_S
+from tests.support.python import run_python
 
 
 @pytest.fixture
@@ -204,9 +202,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_a_killed_launcher_has_left_goes_when_the_next_run_begins(base):
-    dead = subprocess.run(
-        [sys.executable, "-c", DIES, str(base)], capture_output=True, text=True, timeout=HANG_S
-    )
+    dead = run_python("-c", DIES, base)
     run = dead.stdout.strip()
     assert (base / run / "cluster.json").exists(), dead.stderr
     assert running(base) == []

@@ -20,9 +20,9 @@ from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.rules.run_settings import Agreement, RunSettings
 from actorflow.errors import CoordinationError
 from actorflow.sim.engine.schedulers import PCT
-from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed, replayed_apart
 from tests.support.events import drain
+from tests.support.linear import regression
 from tests.support.strategies import LIMITS, examples
 
 WORKERS, STEPS, BATCHES = 3, 6, 8

@@ -36,7 +36,7 @@ from actorflow.transport.links.loopback import Loopback, pair
 from actorflow.transport.rules.channel import Envelope
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq.endpoint import Endpoint
-from tests.cluster.programs import regression
+from tests.support.linear import regression
 from tests.support.one_loop import OneLoop
 from tests.transport.sockets import LoopTimers
 
@@ -307,7 +307,9 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         "obstacle": LOOKS,
         "system": LOOKS,
     },
-    RemoteHub: dict.fromkeys(("peers", "why", "waits_now", "channels", "peers_now", "validate"), LOOKS),
+    RemoteHub: dict.fromkeys(
+        ("peers", "why", "waits_now", "channels", "peers_now", "known", "validate"), LOOKS
+    ),
     Link: dict.fromkeys(("phase", "contact", "stats", "ends", "half_received"), LOOKS),
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats", "validate"), LOOKS),
     Session: {

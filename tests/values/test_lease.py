@@ -235,19 +235,19 @@ def test_an_interpreter_that_counts_otherwise_is_found_out(
     assert lease.probe() == frozenset()
 
 
-@pytest.mark.parametrize("lost", range(len(lease._ALIASES)))
+@pytest.mark.parametrize("lost", range(len(lease.ALIASES)))
 def test_an_interpreter_that_overlooks_one_sort_of_alias_is_found_out(
     monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     """The alias is made and dropped at once: what an interpreter that does not count it would show."""
-    aliases = list(lease._ALIASES)
+    aliases = list(lease.ALIASES)
     alias = aliases[lost]
 
     def overlooked(array: Any) -> None:
         alias(array)
 
     aliases[lost] = overlooked
-    monkeypatch.setattr(lease, "_ALIASES", tuple(aliases))
+    monkeypatch.setattr(lease, "ALIASES", tuple(aliases))
 
     assert lease.probe() == frozenset()
 

@@ -188,6 +188,10 @@ class RemoteHub:
         """Returns the messages, and asks, that stand in line for credit."""
         return [entry for peer, _ in self._attached.values() for entry in peer.line]
 
+    def known(self) -> list[str]:
+        """Returns the processes that are attached, or that somebody here has an address of an actor of."""
+        return sorted(self._known)
+
     def channels(self) -> dict[str, Channel]:
         """Returns the way to each attached process."""
         return {name: peer.channel for name, (peer, _) in sorted(self._attached.items()) if peer.channel}

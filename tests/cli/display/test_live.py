@@ -18,7 +18,7 @@ from actorflow.cli.display.output import Output
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.training.trainer import EpochDone, RunDone
 from tests.cli.display.test_observed import run, seat, update
-from tests.cluster.programs import regression
+from tests.support.linear import regression
 
 WORKERS = ("worker0", "worker1", "worker2")
 

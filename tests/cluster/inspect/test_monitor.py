@@ -24,8 +24,8 @@ from actorflow.cluster.process.process import Process
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import WireError
 from actorflow.transport.codec.message_codec import decode, encode, join
-from tests.cluster.programs import regression
 from tests.support.busy import HANG_S
+from tests.support.linear import regression
 
 DEADLINE_S = HANG_S
 

@@ -12,9 +12,9 @@ from actorflow import sim
 from actorflow.cluster.process.messages import PROCESS_AGENT, SHARD, Introduce
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.errors import HandlerError
-from tests.cluster.programs import regression
 from tests.support.events import drain
 from tests.support.faults import planted
+from tests.support.linear import regression
 
 
 def test_a_process_says_what_it_is_while_its_shard_opens_however_long(

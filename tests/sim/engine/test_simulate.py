@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import subprocess
 import sys
 import time
 import warnings
@@ -25,6 +24,7 @@ from actorflow.sim.engine.plan import Plan
 from actorflow.sim.engine.schedulers import PCT, Drawn, Seeded
 from actorflow.sim.engine.simulate import Limits, Outcome, attempt
 from actorflow.sim.engine.strands import STRAND
+from tests.support.python import run_python
 
 
 class Raiser(Actor):
@@ -264,13 +264,7 @@ def test_an_outcome_is_told_by_one_digest_in_every_process() -> None:
     )
 
     told = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        run_python("-c", program, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."}, check=True).stdout
         for seed in ("0", "1", "random")
     }
 
