@@ -25,7 +25,7 @@ from actorflow.errors import ConfigError, FeedError, SessionClosed, StepAborted,
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.kernels.device.devices import Devices, check_devices
+from actorflow.kernels.device.devices import check_devices
 from actorflow.plan.fetches import build_result, check_count, feed_value, only, resolve_feed, resolve_fetches
 from actorflow.plan.passes.pass_table import ALL, check_passes
 from actorflow.plan.placement.placer import Placer, check_placer
@@ -90,8 +90,8 @@ class Session:
         "__weakref__", "_admission", "_affinity", "_blocking", "_closing", "_device_names", "_devices",
         "_executor", "_failed", "_first", "_initial_values", "_in_block", "_live", "_loop", "_max_messages",
         "_messages", "_open", "_own_system", "_peak", "_plans", "_resources", "_starvation_s",
-        "_step_ids", "_steps", "_steps_waits", "_system", "_thread", "_threads", "_waiting", "_watch",
-        "deadline_s", "graph", "max_steps", "producers",
+        "_step_ids", "_steps", "_steps_waits", "_thread", "_threads", "_waiting", "_watch",
+        "deadline_s", "graph", "max_steps", "producers", "system",
     )  # fmt: skip
 
     def __init__(
@@ -121,7 +121,7 @@ class Session:
         self._max_messages = at_least(1, "max_messages", max_messages)
         self._own_system = system is None
         own = STOP_S if stop_s is None else stop_s
-        self._system = ActorSystem(name="session", stop_s=own) if system is None else system
+        self.system = ActorSystem(name="session", stop_s=own) if system is None else system
         self._device_names = check_devices(devices)
         self._plans = PlanCache(
             graph, check_passes(passes), check_placer(placement), lower_all=lower, initialises=initialise
@@ -148,7 +148,7 @@ class Session:
     # -- life --------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        return await self._begin(self._system.__aenter__)
+        return await self._begin(self.system.__aenter__)
 
     def __enter__(self) -> BlockingSession:
         if not self._own_system:
@@ -169,12 +169,12 @@ class Session:
             SessionClosed: it has been open before.
         """
         self._in_block = False
-        return await self._begin(self._system.open)
+        return await self._begin(self.system.open)
 
     async def _begin(self, open_system: Callable[[], Awaitable[ActorSystem]]) -> Self:
         if self._loop is not None:
             raise SessionClosed("a session opens once", hint="make a new one: af.Session(graph)")
-        system = self._system
+        system = self.system
         if self._own_system:
             await open_system()
         system.check_here()  # raises also when a system of the user's is not open
@@ -214,7 +214,7 @@ class Session:
             await self.close()
         finally:
             if self._own_system:
-                await self._system.__aexit__(kind, error, trace)
+                await self.system.__aexit__(kind, error, trace)
 
     async def close(self) -> None:
         """Aborts the steps that run, stops the actors and threads; closing twice is harmless.
@@ -250,7 +250,7 @@ class Session:
             step.abort(aborted)
         await self._executor.close()
         if self._own_system and not self._in_block:
-            await self._system.close()
+            await self.system.close()
         assert self._affinity is not None
         self._affinity.ended = True
 
@@ -344,7 +344,7 @@ class Session:
         """Runs one step of an installed plan."""
         if not self._open or not self._thread._is_owned() or not self._loop.is_running():  # see `affinity`
             self._check_open()
-        since = self._system.now()
+        since = self.system.now()
         fed = [feed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
@@ -360,7 +360,7 @@ class Session:
             self._check_open()
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
-        step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
+        step = Step(step_id, plan.fetches, self.system.create_future(), deadline_s, since)
         if waiter is not None:
             step.parent = step_around(self._admission.live)
             if step.parent is None and self._admission.taken >= self.max_steps:
@@ -391,7 +391,7 @@ class Session:
         step_id = step.id
         if step.deadline_s is not None:
             step.waits = plan.partition.waits
-            self._system.timer_wheel.add(step.since + step.deadline_s, step)
+            self.system.timer_wheel.add(step.since + step.deadline_s, step)
         fills, failure = plan.fills, None
         if fills:
             self.producers.enter(fills)
@@ -473,8 +473,7 @@ class Session:
                 await self._initial_values.give(plan.uninitialised, first)
             plan.uninitialised = frozenset()
         self._check_open()
-        system = self._system
-        step = Step(StepId(0), plan.fetches, system.create_future(), self.deadline_s, system.now())
+        step = Step(StepId(0), plan.fetches, self.system.create_future(), self.deadline_s, self.system.now())
         (value,) = await self._run_for(first, plan, (), step)
         return value, step
 
@@ -502,17 +501,6 @@ class Session:
         return self._open
 
     @property
-    def system(self) -> ActorSystem:
-        """The actor system that it lives in: the one that it was given, or its own."""
-        return self._system
-
-    @property
-    def devices(self) -> Devices:
-        """The devices that its kernels run on; the cards among them once the graph has named them."""
-        self._check_open()
-        return self._devices
-
-    @property
     def resources(self) -> Resources:
         """The actors of its state, for code that asks them without a step."""
         self._check_open()
@@ -527,13 +515,13 @@ class Session:
         """
         if self._loop is None:
             raise SessionClosed("the session has not been opened", hint=_OPEN)
-        now = self._system.clock.now()
+        now = self.system.clock.now()
         steps = tuple(
             StepEntry(step.id, step.left, now - step.since, tuple(plan.partition.waits(step)))
             for step, plan in self._steps_waits.running()
         )
         inputs = input_waits.waits(self._loop, users_line)
-        return SessionDump(steps, self.max_steps, len(self._waiting), self._system.dump(), inputs)
+        return SessionDump(steps, self.max_steps, len(self._waiting), self.system.dump(), inputs)
 
     def kernel_seconds(self) -> dict[tuple[str, str], float]:
         """Returns what kernels take as measured, by node and device: for `CostModel.with_measurements`.
@@ -549,7 +537,7 @@ class Session:
         return SessionStats(
             steps=self._steps,
             failed=self._failed,
-            firings=self._system.dispatch.turns,
+            firings=self.system.dispatch.turns,
             messages=self._messages,
             live=len(self._live),
             peak_live=self._peak,

@@ -309,7 +309,7 @@ def reverses_ties(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ignores_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     @planted(monkeypatch, QueueRule, "_admit_by_bytes")
-    def wrong(let_in: Any, self: QueueRule, *args: Any) -> int:
+    def wrong(let_in: Any, self: QueueRule, *args: Any) -> Any:
         limit, self.max_bytes = self.max_bytes, None
         room = let_in(self, *args)
         self.max_bytes = limit

@@ -91,7 +91,7 @@ def keeps_what_it_read(patch: pytest.MonkeyPatch) -> None:
 
 def finds_memory_before_it_looks_at_limits(patch: pytest.MonkeyPatch) -> None:
     @planted(patch, Decoder, "_integer")
-    def trusting(integer: Any, self: Decoder, what: str, most: int) -> int:
+    def trusting(integer: Any, self: Decoder, what: str, most: int) -> Any:
         token = self._tokens[self._at] if self._at < self._n else 0
         bytes(min(max(token, 0), 1 << 26) if type(token) is int else 0)
         return integer(self, what, most)

@@ -11,6 +11,7 @@ from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
 from actorflow.launch.filesystems import in_memory
 from actorflow.launch.rundir import LONGEST, RunDirectory, ended_processes, home, running, sweep
+from actorflow.runtime.clock import epoch_ms
 from tests.launch.children import short_folder
 from tests.support.python import run_python
 
@@ -107,7 +108,7 @@ def test_a_path_without_room_for_sockets_is_told_before_anything_is_made(base):
 def test_what_is_written_is_what_others_find(base, monkeypatch):
     with RunDirectory(base) as one:
         one.write({"ps0": {"pid": 7}})
-        later = rundir.epoch_ms() + 1000
+        later = epoch_ms() + 1000
         monkeypatch.setattr(rundir, "epoch_ms", lambda: later)
         with RunDirectory(base) as other:
             other.write({})
@@ -193,6 +194,7 @@ def test_logs_are_on_a_disk_where_the_folder_of_the_run_is_memory(tmp_path):
 DIES = """
 import os, signal, sys
 from pathlib import Path
+from actorflow.runtime.clock import epoch_ms
 from actorflow.launch.rundir import RunDirectory
 folder = RunDirectory(Path(sys.argv[1]))
 folder.log("ps0").write_text("x")

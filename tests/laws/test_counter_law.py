@@ -152,7 +152,7 @@ def test_the_law_finds_a_number_that_two_steps_get(monkeypatch: pytest.MonkeyPat
     """Only a schedule in which a read comes between two that ask shows it: the number goes back then."""
 
     @planted(monkeypatch, CounterRule, "read")
-    def back(read: Any, self: CounterRule, who: Any) -> list[Replied]:
+    def back(read: Any, self: CounterRule, who: Any) -> Any:
         answers = read(self, who)
         if self.value == START + 1:
             self.value = START

@@ -20,7 +20,7 @@ from actorflow.transport.rules.channel import Envelope, Lane
 from actorflow.transport.rules.credit import Spending, Window
 from actorflow.transport.rules.datagrams import SessionEnd
 from actorflow.transport.rules.delivery import Receiving, Sending
-from actorflow.transport.rules.handshake import Handshake, Heard
+from actorflow.transport.rules.handshake import Handshake
 from actorflow.transport.rules.link_session import LinkSession
 from actorflow.transport.rules.link_settings import LinkSettings
 from tests.support.faults import planted
@@ -335,7 +335,7 @@ def sends_the_rest_in_the_next_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     @planted(monkeypatch, Handshake, "_hello")
-    def patient(hello: Any, self: Any, source: SessionEnd, target: SessionEnd) -> Heard:
+    def patient(hello: Any, self: Any, source: SessionEnd, target: SessionEnd) -> Any:
         self.theirs = max(self.theirs, source)
         return hello(self, source, target)
 

@@ -316,7 +316,7 @@ def test_the_law_finds_a_stream_that_drops_what_a_cancelled_wait_was_to_get(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @planted(monkeypatch, Stream, "_came")
-    def drops(came: Any, self: Any, pairs: list[Any], error: BaseException | None) -> bool:
+    def drops(came: Any, self: Any, pairs: list[Any], error: BaseException | None) -> Any:
         if pairs and all(waiter.done() for waiter in self._waiters):
             self._wish = False
             return True

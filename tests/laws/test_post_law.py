@@ -373,7 +373,7 @@ def test_asks_that_do_not_hear_of_the_loss_end_by_their_deadlines(monkeypatch: p
 
 def test_a_question_that_ended_and_is_kept_is_found_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     @planted(monkeypatch, OutboundAsks, "withdraw")
-    def keep(withdraw: Any, self: OutboundAsks, actor: str, entry: Any) -> bool:
+    def keep(withdraw: Any, self: OutboundAsks, actor: str, entry: Any) -> Any:
         number = self._numbers.get(entry)
         out = withdraw(self, actor, entry)
         if number is not None:

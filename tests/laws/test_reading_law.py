@@ -233,7 +233,7 @@ def loses_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable that counts its third update and does not make it."""
 
     @planted(monkeypatch, Register, "commit")
-    def lossy(commit: Any, self: Register, group: Any) -> int:
+    def lossy(commit: Any, self: Register, group: Any) -> Any:
         if self.version == 3:
             self.staged.pop(group)
             self.version += 1

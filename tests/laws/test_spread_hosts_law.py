@@ -228,7 +228,7 @@ def test_the_law_finds_a_rendezvous_that_drops_what_comes_before_start(
     ring = Ring()
 
     @planted(monkeypatch, Rendezvous, "token")
-    def forgetful(token: Any, self: Rendezvous, *about: Any) -> Ruling:
+    def forgetful(token: Any, self: Rendezvous, *about: Any) -> Any:
         ruling = token(self, *about)
         if ruling is Ruling.WAITS:
             self.early -= sum(map(len, self._sessions[about[0]].early.values()))

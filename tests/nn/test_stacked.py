@@ -10,7 +10,8 @@ import pytest
 import actorflow as af
 from actorflow.errors import GraphError, SpecError
 from tests.nn.naming import names
-from tests.nn.test_recurrent import close, drawn
+from tests.nn.test_recurrent import close
+from tests.support.arrays import drawn
 from tests.support.sessions import run_step
 
 

@@ -226,7 +226,6 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "close": lambda w: w.session.close(),
         "uninitialised": lambda w: w.session.uninitialised(),
         "resources": lambda w: w.session.resources,
-        "devices": lambda w: w.session.devices,
         "check_here": lambda w: w.session.check_here(),
         "__aexit__": lambda w: leave(w.session),
         "what make_callable gave": lambda w: w.call(1.0),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import actorflow as af
@@ -14,7 +14,7 @@ from actorflow import sim
 
 def in_session(
     graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any
-) -> Callable[[], Awaitable[Any]]:
+) -> Callable[[], Coroutine[Any, Any, Any]]:
     """Returns a program that opens a session with these options and returns what `body` returns in it."""
 
     async def main() -> Any:

@@ -14,10 +14,12 @@ from hypothesis import given, settings
 import actorflow as af
 from actorflow.errors import KernelError, PlacementError, SessionClosed
 from actorflow.kernels.definition import registry
+from actorflow.kernels.device.devices import Devices
 from tests.gpu import comparing
 from tests.kernels import fake_cupy
 from tests.ops.samples import SAMPLES, Case
 from tests.plan.list_programs import PARTED, build
+from tests.support.faults import planted
 from tests.support.strategies import examples
 
 
@@ -179,13 +181,21 @@ def test_no_card_and_no_such_card_are_said() -> None:
         asyncio.run(run(second, "y"))
 
 
-def test_a_closed_card_takes_no_more() -> None:
+def test_a_closed_card_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Devices] = []
+
+    @planted(monkeypatch, Devices, "__init__")
+    def kept(init: Any, self: Devices, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        made.append(self)
+
     graph = on_card(lambda: af.exp(af.constant(1.0), name="y"))
 
     async def main() -> Any:
         async with af.Session(graph) as session:
             await session.run("y")
-            return session.devices.by_name["/gpu:0"], session.stats().offloaded, repr(session.devices)
+            (devices,) = made
+            return devices.by_name["/gpu:0"], session.stats().offloaded, repr(devices)
 
     device, offloaded, text = asyncio.run(main())
 

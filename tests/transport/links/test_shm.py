@@ -463,8 +463,11 @@ def test_nothing_that_is_said_harms(said: list[Any]) -> None:
 
 
 def test_a_reader_that_is_at_fault_gets_all_over_the_wire() -> None:
-    pair = Pair().open()
-    memory = segments.open_(pair.offer.pid, pair.offer.fd, pair.offer.number)
+    pair = Pair()
+    pair.a.sends()
+    offer = shm_words.unpack(pair.a.inner.waiting[0])
+    memory = segments.open_(offer.pid, offer.fd, offer.number)
+    pair.open()
     memory[:PAGE].cast("Q")[CONSUMED] = 12345
 
     pair.a.sends()
