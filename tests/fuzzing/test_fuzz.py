@@ -37,7 +37,11 @@ def test_what_was_recorded_has_every_form_every_dtype_and_both_lanes() -> None:
     corpus = recorded()
     said = [datagrams.unpack(parts) for parts in corpus.datagrams]
     headers = [
-        msgpack.unpackb(frame[16 : 16 + int.from_bytes(frame[4:8], "little")], strict_map_key=False)
+        msgpack.unpackb(
+            frame[16 : 16 + int.from_bytes(frame[4:8], "little")],
+            strict_map_key=False,
+            unicode_errors="surrogatepass",
+        )
         for frame in corpus.frames
     ]
 
