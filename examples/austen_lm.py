@@ -22,7 +22,8 @@ from curves import draw
 from novels import ROWS, UNKNOWN, novels
 
 import actorflow as af
-from actorflow.training.trainer import EpochDone, StepDone, train
+from actorflow.training.events import EpochDone, StepDone
+from actorflow.training.trainer import train
 
 UNITS = 128
 STEPS = 32

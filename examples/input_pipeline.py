@@ -19,7 +19,8 @@ import numpy as np
 from digits import digits, share_right
 
 import actorflow as af
-from actorflow.training.trainer import RunDone, train
+from actorflow.training.events import RunDone
+from actorflow.training.trainer import train
 
 BATCH = 64
 EPOCHS = 10

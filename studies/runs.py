@@ -11,7 +11,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.coord.rules.contribution_table import LATE
-from actorflow.training.trainer import RunDone
+from actorflow.training.events import RunDone
 from studies.network import build
 
 WORK_S = 0.1

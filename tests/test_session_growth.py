@@ -26,7 +26,7 @@ def test_what_is_built_again_runs_on_the_actors_that_are_there() -> None:
                 assert found == [6, 0, 3, 6]
                 assert session.stats().plans >= 8
                 assert session.stats().partitions == 3  # a first value, a sum, an assignment
-                partitions = {id(plan.partition) for plan in session._plans.known.values()}
+                partitions = {id(plan.target) for plan in session._plans.known.values()}
                 assert len(partitions) == session.stats().partitions
 
     af.run(main())
@@ -78,7 +78,7 @@ def test_errors_name_the_line_of_what_failed() -> None:
 
 @pytest.mark.usefixtures("only_new_garbage")
 def test_a_plan_that_is_dropped_takes_its_actors_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actorflow.session.plan_cache._MAX_PLANS", 2)
+    monkeypatch.setattr("actorflow.session.plan_cache.MAX_PLANS", 2)
 
     async def main() -> int:
         with af.Graph() as graph:

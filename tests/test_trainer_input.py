@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from actorflow.data.pipeline import Pipeline
 from actorflow.errors import ConfigError, InputError, ProgramError
-from actorflow.training.trainer import EpochDone, Event, RunDone, StepDone, train
+from actorflow.training.events import EpochDone, Event, RunDone, StepDone
+from actorflow.training.trainer import train
 from tests.data.pipelines import Unsized, numbers_from
 from tests.support.recorded import Recorder, events, feeds, program
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +45,7 @@ class Actor:
 
     def receive(self, message: Any) -> Any:
         """Handles one message; plain or `async`."""
+        # The usual mistake is a handler under a name that nothing calls: the error says which.
         own = [name for name in dir(self) if not hasattr(Actor, name)]
         near = get_close_matches("receive", own, n=1)
         what = f"{type(self).__name__} has no receive"
@@ -59,6 +60,13 @@ class Actor:
         Args:
             reason: What ends this incarnation; None when the actor was asked to stop.
         """
+
+    def on_dump(self) -> Sequence[str]:
+        """Returns what `dump` says of it beside its mailbox, a line each; by default nothing.
+
+        It changes nothing and waits for nothing. While the loop is held up, another thread calls it.
+        """
+        return ()
 
     def tell(self, ref: Ref, message: Any) -> None:
         """Sends `message` without waiting; for handlers.

@@ -62,8 +62,11 @@ class Address(Mailbox, Ref):
         self.unsized = system.sizes.unsized
         self.loop = system.loop
         self.thread = system.dispatch.affinity.thread  # with `loop`, for the test that `affinity` describes
+        # One tuple for all its turns in the ring.
         self.entry = (self, turn)
         self.idle = False
+        # INVARIANT: `queued` while the entry stands in the ring, so that it stands there once; `idle` only
+        # when there is nothing to do, so that whoever sends first has to push.
         self.queued = False
         self.attention = True
         self.outbox: dict[OutboxMessage, None] = {}
@@ -115,18 +118,21 @@ class Address(Mailbox, Ref):
     def rest(self) -> None:
         """Ends a turn: stands in the ring again, or idles."""
         if self.data or self.attention:
+            # At the end of the ring again: others have their turn before its next message.
             self.push()
         elif not self.queued:
             self.idle = True
 
     def admitted(self) -> None:
         """One of its messages has left the line of its target."""
+        # The last of what its handler sent has left: only now does it take a further message.
         if not self.outbox:
             self.push()
 
     def withdraw(self, entry: MailboxEntry) -> bool:
         """Takes `entry` out of the line; false when it is not in it any more."""
         out = super().withdraw(entry)
+        # Somebody behind it may have come in, and the actor of the mailbox may idle.
         self._wake()
         return out
 
@@ -148,9 +154,11 @@ class Address(Mailbox, Ref):
 
     def tell(self, message: Any) -> Awaitable[None]:
         """Sends `message`; await the result, which is ready at once while there is room."""
+        # `check_here`, in the cheapest way to ask; see `runtime.affinity`.
         if not self.thread._is_owned() or not self.loop.is_running():
             self.check_here()
         data = self.data
+        # Below `mark` nobody waits, it is open and there is room: one comparison for four.
         if len(data) >= self.mark or type(message) not in self.unsized:
             nbytes = self._nbytes(message)
             return DONE if self._enter(message, nbytes) else self._tell_later(message, nbytes)
@@ -177,6 +185,7 @@ class Address(Mailbox, Ref):
         nbytes = self._nbytes(message)
         if self._enter(message, nbytes):
             return True
+        # Nobody waits for the end of a put: what the dead are sent is a dead letter, and the sender goes on.
         if self.closed:
             self.undeliverable(message)
             return True
@@ -190,6 +199,7 @@ class Address(Mailbox, Ref):
             return
         self.push()
         self.control.append(message)
+        # A turn looks at the control lane, at phases and at the outbox only when told to.
         self.attention = True
 
     def _nbytes(self, message: Any) -> int:
@@ -197,6 +207,7 @@ class Address(Mailbox, Ref):
         if size is None:
             return 0
         nbytes = size(message)
+        # Below that it counts as a message only, and needs no `Sized` around it.
         return nbytes if nbytes >= SMALL_BYTES else 0
 
     def _enter(self, message: Any, nbytes: int) -> bool:
@@ -209,22 +220,29 @@ class Address(Mailbox, Ref):
 
     def _park(self, message: Any, nbytes: int, sender: Sender) -> bool:
         now = self.system.now()
+        # No actor: nobody waits for it in turn, so it closes no ring.
         if not isinstance(sender, Address):
             self.wait(WaitingMessage(message, nbytes, self, sender, now))
             return False
         outgoing = OutboxMessage(message, nbytes, self, sender, now)
+        # ORDER: in line before rings are looked for: it is the edge that may close one.
         self.wait(outgoing)
         try:
             open_rings(outgoing)
         except MailboxFull:
+            # Refused: it must stand nowhere, or it would be sent although its sender was told that it was
+            # not.
             sender.outbox.pop(outgoing, None)
             self.withdraw(outgoing)
             raise
+        # It may have been let in just now, to open the ring.
         return outgoing not in self.waiters
 
     async def _tell_later(self, message: Any, nbytes: int) -> None:
         """Waits in the line; the message enters when this task runs again."""
+        # Whoever awaits the result may do so in another place than where `tell` was called.
         self.check_here()
+        # Room may have been made since.
         if self._enter(message, nbytes):
             return
         if self.closed:
@@ -232,6 +250,7 @@ class Address(Mailbox, Ref):
             await tick()  # or telling the dead in a loop would never let anyone else run
             return
         system = self.system
+        # None outside of all handlers: such a wait closes no ring.
         waiter = waiter_here()
         place = AwaitedTell(message, nbytes, self, waiter, system.create_future(), system.now())
         awaits = {} if waiter is None else actor_of(waiter).awaits
@@ -242,11 +261,13 @@ class Address(Mailbox, Ref):
                 open_rings(place)
             await place.future
         except BaseException:
+            # Cancelled or refused: it leaves the line, or gives back the place that was held for it.
             place.leave()
             awaits.pop(place, None)
             del place  # the error knows this frame
             raise
         awaits.pop(place, None)
+        # Its place was held: whoever has come since stays behind it.
         self._take_place(place)
 
     def _take_place(self, place: AwaitedTell) -> None:
@@ -267,6 +288,7 @@ class Address(Mailbox, Ref):
             self.check_here()
         waiter: Any = HANDLING.get()  # no name more than that: each in this frame costs every ask 2 %
         if waiter is not None:
+            # What it asks is of use for no longer than its own asker waits.
             if deadline_s is None and waiter[0].cancellable:
                 deadline_s = rest_of(waiter)
             waiter = _waiter_of(waiter)
@@ -274,13 +296,17 @@ class Address(Mailbox, Ref):
         coroutine: Any = None
         inline = system.inline
         if (
+            # Nobody is ahead: the actor does nothing, nothing else has a turn due, nobody stands in line for
+            # room.
             self.idle
             and not system.dispatch.ring
             and not self.waiters
+            # However fast asks follow one another, the loop has its turn now and then.
             and (inline.left > 0 or inline.may_go_on())
         ):
             # Nobody is ahead, so this is what the pump would do next: 0.6 µs where the ring takes 5.
             inline.left -= 1
+            # What its handler tells itself has to wait until it has ended.
             self.idle = False
             run = inline.run  # apart, for a call of an attribute is not specialised: -7 %
             try:
@@ -288,6 +314,7 @@ class Address(Mailbox, Ref):
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
                 inline.unanswered += 1
                 inline.renew()  # whether it was changed or not, failures are rare
+                # From here on as any other ask: the supervisor hears of it, and the answer is the error.
                 future = system.create_future()
                 self.answer_raised(self._question(message, 0, deadline_s, None, future), error)
                 try:
@@ -296,21 +323,27 @@ class Address(Mailbox, Ref):
                     del future  # as below
             except BaseException as error:
                 inline.unanswered += 1
+                # KeyboardInterrupt or SystemExit: the program ends, and with it this actor.
                 self.crash(error)
                 raise
+            # The handler has changed the context: the next one must not see that.
             if inline.context != inline.unchanged:
                 inline.renew()
             if type(result) is not CoroutineType:
+                # What the handler was sent meanwhile gets a turn now.
                 if self.data or self.attention:
                     self.push()
                 else:
                     self.idle = True
                 return result
             inline.unanswered += 1
+            # It suspends, so others may wait for it: from here on it is a question with books, deadline and
+            # edge.
             coroutine = result
             future = system.create_future()
             question = self._question(message, 0, deadline_s, waiter, future)
         else:
+            # The dead answer at once: there is no line to stand in.
             if self.closed:
                 system.accounts.sent += 1
                 system.accounts.failed += 1
@@ -319,10 +352,12 @@ class Address(Mailbox, Ref):
             future = system.create_future()
             question = self._question(message, nbytes, deadline_s, waiter, future)
         if waiter is not None:
+            # ORDER: before it waits, so that rings find it among what the asker waits for.
             actor_of(waiter).awaits[question] = None
         try:
             if coroutine is not None:
                 self.drive_inline(coroutine, question)
+            # The short way into the mailbox: outside of actors it closes no ring.
             elif waiter is None and not question.nbytes and len(self.data) < self.mark:
                 if self.idle:
                     self.push()
@@ -331,6 +366,7 @@ class Address(Mailbox, Ref):
                 self._submit(question)
             return await future
         except BaseException:
+            # Whoever asked waits no more; to a question that has ended, by its error, this does nothing.
             question.cancel()
             mark_seen(future)
             raise
@@ -376,6 +412,7 @@ class Address(Mailbox, Ref):
     def _submit(self, question: Ask) -> None:
         if question.waiter is not None:
             try:
+                # Refused before it stands anywhere: a ring of asks alone could never be opened.
                 open_rings(question)
             except AskCycle as error:
                 question.failed(error)
@@ -389,10 +426,12 @@ class Address(Mailbox, Ref):
         """Returns what the asker of `message` hears."""
         reason = self.reason
         kind = type(message).__name__
+        # Dead: the tombstone knows when and why, also long after.
         if self.tombstone is not None:
             error = self.tombstone.ask_error(self.name, kind, self.system.now())
             error.__cause__ = reason
             return error
+        # It is ending: closed, but not dead yet.
         if reason is None:
             return ActorDied(f"'{self.name}' was stopped before it answered {kind}")
         error = ActorDied(f"'{self.name}' died before it answered {kind}: {reason_of(reason)}")
@@ -405,6 +444,7 @@ class Address(Mailbox, Ref):
             if message.timer is not None:
                 return  # timers end with their incarnation: nobody has sent this
             message = message.message
+        # whoever asked hears of it, whoever told does not
         if type(message) is Ask:
             message.refuse()
         elif isinstance(message, Request):
@@ -454,6 +494,7 @@ def mark_seen(future: Future[Any]) -> None:
 @types.coroutine
 def tick() -> Generator[None, None, None]:
     """Lets the loop run everything else once."""
+    # A bare yield: the loop goes round once, with no future in between.
     yield
 
 
@@ -465,6 +506,7 @@ def waiter_here() -> Address | Handling | None:
 
 def _waiter_of(handling: Handling) -> Address | Handling | None:
     actor, number = handling
+    # A run that is over waits for nothing any more: what its task still asks counts as from outside.
     if actor.reentrant:
         return handling
     return actor if number == actor.number else None

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 class Accounts:
     """Counts how asks end.
 
-    INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is
-    open. Late answers, those to an ask that has ended, are dropped and counted.
+    INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is open.
 
     Attributes:
         inline: Counts the asks that were answered inline, before they could wait for anything; None for none.
@@ -36,6 +35,7 @@ class Accounts:
     @property
     def issued(self) -> int:
         """All asks."""
+        # Those answered inline are counted by who answers them, once, as answered: see `Inline`.
         return self.sent + self._at_once
 
     @property
@@ -154,8 +154,7 @@ class Ask:
     waits for room it is its own entry in the line, and while it is open it is the edge asker →
     target of the wait-for graph.
 
-    INVARIANT: once it has ended without an answer it holds neither message nor future: it may stand in
-        a mailbox for long, and the error of the future knows frames that know it.
+    INVARIANT: once it has ended without an answer it holds neither message nor future.
     """
 
     __slots__ = (
@@ -212,6 +211,7 @@ class Ask:
 
     def enter(self) -> None:
         """Enters the mailbox of its target."""
+        # ORDER: in first: what is told of it may give credit, for which the next one comes.
         self.target.add(self, self.nbytes)
         if isinstance(self.future, HoldingReplySink):
             self.future.admitted()
@@ -219,11 +219,13 @@ class Ask:
     def done(self, value: Any) -> None:
         """Answers with a value."""
         future = self.future
+        # Asker, deadline or death was first: whoever comes later changes nothing.
         if future.done():
             self._late()
             return
         self.ended = True
         bucket = self.bucket
+        # `remove`, written out for what every answered ask does
         if bucket is not None:
             del bucket[self]
             self.bucket = None
@@ -233,6 +235,7 @@ class Ask:
     def failed(self, error: BaseException) -> bool:
         """Answers with an error; false when nobody hears it any more."""
         if self.future.done():
+            # The supervisor has to know whether anybody heard of it.
             self._late()
             return False
         self.ended = True
@@ -249,9 +252,11 @@ class Ask:
         """The deadline has passed."""
         if self.future.done():
             return
+        # The wheel has taken it out already.
         self.ended = True
         self.target.system.accounts.timed_out += 1
         what = (
+            # ORDER: put into words before it is let go of.
             f"'{self.target.name}' did not answer {type(self.message).__name__} within {self.limit_s:g} s: "
             f"{self.target.obstacle()}"
         )
@@ -260,16 +265,20 @@ class Ask:
 
     def cancel(self) -> None:
         """The asker waits no more; does nothing to an ask that has ended."""
+        # By itself, by its deadline, or by an answer of the same tick.
         if self.ended:
             return
         self.ended = True
         remove(self)
         self.target.system.accounts.cancelled += 1
         self._release().cancel()
+        # It may stand in line for room, where others are behind it.
         self.target.withdraw(self)
 
     def _release(self) -> ReplySink:
         """Returns the future, which it lets go of, as of the message."""
+        # It may stand in a mailbox for long yet: by then only its kind is of interest, for reports. And the
+        # error of the future knows frames that know the question.
         future, self.future = self.future, _OVER
         self.message = _Was(self.kind)
         return future

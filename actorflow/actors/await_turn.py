@@ -42,6 +42,7 @@ class _AwaitedReply:
 
     def note_wait(self, at: Any, why: Callable[[], str]) -> None:
         """Passes on why it waits to the call that the coroutine works on."""
+        # Asked only by reports, and maybe after the turn has come.
         self._behind.note_wait(self._actor.ref, lambda: "" if self.future.done() else why())
 
 
@@ -59,7 +60,9 @@ async def await_turn(actor: Actor, ref: Ref, body: Any, behind: Reply) -> Any:
     try:
         return await reply.future
     finally:
+        # Cancelled, or refused before its turn: it must not be left standing in the line.
         if not reply.future.done() or reply.future.cancelled():
+            # ORDER: the tombstone first, in case it is its turn before the signal is read.
             reply.error = StepAborted("whoever asked waits no more")
             ref.signal(CancelCall(reply))
         del reply  # an error knows this frame, which would keep it

@@ -36,6 +36,7 @@ class DeadLetters:
     def add(self, target: str, message: Any) -> None:
         """Records a message to `target`, which is dead."""
         self.count += 1
+        # The message itself may be large, and nobody wants it: only its kind is kept.
         letter = DeadLetter(target, type(message).__name__)
         self.recent.append(letter)
         log.debug("dead letter to '%s': %s", letter.target, letter.kind)

@@ -3,9 +3,7 @@
 A question says how long its asker waits. What a handler asks others while it works on that question is of use
 for no longer: a handler of a `cancellable` actor gives them what is left, unless it says otherwise.
 
-An async handler is known by its context. A plain one leaves no trace, since each costs every message some of
-its rate; it ends before anything else can run, so whoever called it is above it on the stack, and knows what
-it handles. Only who looks pays.
+An async handler is known by its context, a plain one by the stack. Only who looks pays.
 """
 
 from __future__ import annotations
@@ -35,19 +33,24 @@ def remaining_s(actor: Turns) -> float | None:
     Raises:
         ActorError: no handler of `actor` runs here.
     """
+    # An async handler, or a task that it began: its context says what it handles.
     handling = HANDLING.get()
     if handling is not None and handling[0] is actor and actor.runs_on(handling):
         return _remaining_s(handling)
+    # A plain handler leaves no trace, since each costs every message some of its rate. It ends before
+    # anything else can run, so whoever called it is above it on the stack, and knows what it handles.
     began: float | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_qualname
         if name == _TIMED:
             began = frame.f_locals["began"]
+        # The pump may run handlers of several actors in each other: the frame has to be this actor's.
         elif name in _PUMPED and frame.f_locals["self"] is actor:
             return _left_of(actor, frame.f_locals[_PUMPED[name]])
         elif name == _INLINE and frame.f_locals["self"] is actor:
             now: float = actor.system.now()
+            # No clock was looked at when it was asked: the first look counts.
             if began is None:
                 began = actor.system.inline.first_asked(frame, now)
             return max(0.0, began + float(frame.f_locals["deadline_s"]) - now)
@@ -57,13 +60,11 @@ def remaining_s(actor: Turns) -> float | None:
 
 
 def rest_of(handling: Handling | None) -> float | None:
-    """Returns how long what a handler asks may take where it does not say; None for what the system says.
-
-    What is asked when nothing is left waits for one tick, and ends as any ask does that is late.
-    """
+    """Returns how long what a handler asks may take where it does not say; None for what the system says."""
     if handling is None or not handling[0].cancellable:
         return None
     left_s = _remaining_s(handling)
+    # When nothing is left it waits for one tick, and ends as any ask does that is late.
     return None if left_s is None else max(left_s, handling[0].system.timer_wheel.tick_s)
 
 

@@ -26,7 +26,10 @@ OUTSIDE = "(outside)"
 @travels("actors.dump.actor")
 @dataclass(frozen=True, slots=True)
 class ActorEntry:
-    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life."""
+    """One actor. `state` is idle, ready, running, suspended, blocked (by its outbox) or a phase of life.
+
+    `told` is what the actor says of itself: see `Actor.on_dump`.
+    """
 
     name: str
     state: str
@@ -38,6 +41,7 @@ class ActorEntry:
     max_bytes: int
     peak_bytes: int
     waiting: int
+    told: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         line = f", {self.waiting} wait for room" if self.waiting else ""
@@ -159,7 +163,8 @@ class Dump:
             pluralise(self.dead_letters, "dead letter"),
         ]
         lines = [f"{self.system}: {', '.join(counts)}"]
-        lines += [f"  {actor}" for actor in self.actors]
+        for actor in self.actors:
+            lines += [f"  {actor}", *(f"    {line}" for line in actor.told)]
         lines += [f"  {peer}" for peer in self.peers]
         lines += [f"  {wait}" for wait in self.waits]
         lines += [f"  {stone}" for stone in describe_dead(self.dead, self.at_s)]
@@ -172,9 +177,11 @@ _STOPPED = 8
 
 def describe_dead(dead: Sequence[Tombstone], now: float) -> list[str]:
     """Returns a line for each of the dead that failed, and for the last of those that were asked to stop."""
+    # The last ones are the news: of those that were asked to stop the first are left out.
     skipped = left_out = max(0, sum(not stone.error for stone in dead) - _STOPPED)
     lines = []
     for stone in dead:
+        # One that failed is always named.
         if skipped and not stone.error:
             skipped -= 1
             continue
@@ -188,6 +195,7 @@ def take(system: DumpedSystem) -> Dump:
     """Returns the state of `system`; changes nothing."""
     cells = tuple(system.actors.values())
     now = system.clock.now()
+    # The wheel holds every open ask, wherever it stands.
     asks = [
         _wait(edge, now) for edge in system.timer_wheel.entries() if isinstance(edge, Ask) and not edge.void
     ]
@@ -195,6 +203,7 @@ def take(system: DumpedSystem) -> Dump:
         _wait(edge, now)
         for cell in cells
         for edge in tuple(cell.waiters)
+        # asks in line are among those above
         if not isinstance(edge, Ask) and not edge.void
     ]
     outside = system.outside
@@ -226,18 +235,22 @@ def _actor(cell: Cell) -> ActorEntry:
         cell.incarnation,
         len(cell.data),
         cell.max_messages,
+        # A message that entered below `mark` has not been counted as a peak.
         max(cell.peak, len(cell.data)),
         cell.bytes,
         cell.max_bytes,
         cell.peak_bytes,
         len(cell.waiters),
+        () if cell.behaviour is None else tuple(cell.behaviour.on_dump()),
     )
 
 
 def _wait(edge: Any, now: float, kind: str = "room") -> WaitEntry:
     waiter = edge.sender if isinstance(edge, WaitingMessage) else edge.waiter
+    # a run of a re-entrant actor: named after the actor
     if type(waiter) is tuple:
         waiter = waiter[0]
+    # Asked from another process: its name is that of who holds credit for it.
     if waiter is None and isinstance(edge, Ask) and isinstance(edge.future, HoldingReplySink):
         waiter = edge.future
     name = OUTSIDE if waiter is None else getattr(waiter, "name", type(waiter).__name__)

@@ -1,10 +1,8 @@
 """The bounded store in front of an actor: two lanes, two limits, and a line of those who wait.
 
 The control lane never waits. The data lane holds at most `max_messages` messages and `max_bytes`
-bytes; who finds no room stands in `waiters`, first come first in. A message larger than
-`max_bytes` enters an empty mailbox only, so that it passes, alone.
+bytes; who finds no room stands in `waiters`, first come first in.
 
-Small messages (below 1 KiB, or of a type that has no size) count as a message only.
 
 This is a structure, not an actor: it knows no loop and wakes nobody.
 """
@@ -52,8 +50,6 @@ class Passing(Protocol):
 
 class Sized:
     """A message that counts bytes, or that a timer brings.
-
-    Its size is taken once, for a list may change before it is read.
 
     Attributes:
         timer: What decides, when it is taken, whether it is delivered at all; None for what was told.
@@ -106,6 +102,7 @@ class Sizes(dict[type, "Callable[[Any], int] | None"]):
 
 def _flat(sizes: Sizes, item: Any) -> Callable[[Any], int] | None:
     kind = type(item)
+    # one level deep: what lies further in counts nothing
     return None if kind in (tuple, list, dict) else sizes[kind]
 
 
@@ -156,6 +153,7 @@ class Mailbox:
     def overdraft(self) -> int:
         """Messages that may still enter over the limit to open a ring."""
         over = max(0, len(self.data) + self.held - self.max_messages)
+        # What was lent so far is what stands over the limit now: it comes back as messages are taken.
         return max(LEAST_OVERDRAFT, self.max_messages) - over
 
     def fits(self, nbytes: int) -> bool:
@@ -165,6 +163,8 @@ class Mailbox:
     def add(self, message: Any, nbytes: int) -> None:
         """Puts a message in; the caller saw that it fits, or opens a ring."""
         if nbytes:
+            # Only what counts bytes is wrapped: the size is taken once, for a list may change before it is
+            # read.
             self.bytes += nbytes
             message = Sized(message, nbytes)
         self.data.append(message)
@@ -179,6 +179,7 @@ class Mailbox:
     def wait(self, entry: MailboxEntry) -> None:
         """Stands `entry` at the end of the line."""
         self.waiters[entry] = None
+        # From now on every sender looks closer, and finds that somebody is ahead.
         self.mark = 0
 
     def withdraw(self, entry: MailboxEntry) -> bool:
@@ -186,6 +187,7 @@ class Mailbox:
         if entry not in self.waiters:
             return False
         del self.waiters[entry]
+        # Those behind it may fit where it did not.
         self.admit()
         return True
 
@@ -195,6 +197,7 @@ class Mailbox:
         if type(message) is Sized:
             self.bytes -= message.nbytes
             message = message.message
+        # the room just made is for who has waited
         if self.waiters:
             self.admit()
         return message
@@ -204,6 +207,7 @@ class Mailbox:
         waiters = self.waiters
         while waiters:
             entry = next(iter(waiters))
+            # INVARIANT: nobody overtakes, so the first who does not fit holds up all others; void ones leave.
             if not entry.void and not self.has_room(entry.nbytes):
                 break
             del waiters[entry]
@@ -212,10 +216,8 @@ class Mailbox:
         self._remark()
 
     def force(self, entry: MailboxEntry) -> None:
-        """Lets `entry` in over the limit, past those before it who find no room, to open a ring.
-
-        Whoever stood only behind a void entry enters first: `entry` passes nobody who fits.
-        """
+        """Lets `entry` in over the limit, past those before it who find no room, to open a ring."""
+        # Whoever stood only behind a void entry enters first: `entry` passes nobody who fits.
         self.admit()
         if entry in self.waiters:
             del self.waiters[entry]
@@ -231,6 +233,7 @@ class Mailbox:
     def fill(self, message: Any, nbytes: int) -> None:
         """Puts a message in the place held for it."""
         self.held -= 1
+        # `add` counts them again
         self.bytes -= nbytes
         self.add(message, nbytes)
 
@@ -258,6 +261,7 @@ class Mailbox:
         depth = len(self.data) + self.held
         if depth >= self.max_messages:
             return False
+        # Too large for the whole mailbox it enters an empty one, so that it passes, alone.
         return not nbytes or not depth or self.bytes + nbytes <= self.max_bytes
 
     def _remark(self) -> None:
@@ -269,4 +273,6 @@ class Mailbox:
         if self.waiters or self.closed:
             self.mark = 0
         else:
+            # The highest depth yet seen: who puts in more comes by here and raises the peak; below, the peak
+            # costs nothing.
             self.mark = min(self.peak, self.max_messages - self.held)

@@ -1,8 +1,7 @@
 """Verbs for many actors at once: each ends with who took part, and who did not and why.
 
-A result of these is never mistaken for that of all: it cannot be gone through, counted or tested. Say which
-part is meant: `all()` of all actors or an error, `answered` or `told` of those that took part, `failed` of
-the others.
+A result of these is never mistaken for that of all: say which part is meant, `all()` of all actors or an
+error, `answered` or `told` of those that took part, `failed` of the others.
 """
 
 from __future__ import annotations
@@ -66,6 +65,7 @@ class _GroupOutcome:
         text = f"{message}\n  try:   {hint}"
         raise TypeError(text)
 
+    # Whoever writes `for`, `len` or `if` means all of them, and would take a part for the whole.
     def __iter__(self) -> Iterator[Any]:
         self._no("nobody goes through")
 
@@ -119,6 +119,7 @@ class Answers(_GroupOutcome):
         """Returns the answer of one; raises its error where there is none."""
         error = self.failed.get(ref)
         if error is not None:
+            # A copy: each raise adds a traceback to the error, and this one may be looked up again.
             raise error.copy()
         return self._good[ref]
 
@@ -175,6 +176,7 @@ async def ask_all(refs: Iterable[Ref], message: Any, deadline_s: float | None = 
             print(ref.name, "does not answer:", error)
     """
     whom = _check_refs(refs, asking=True)
+    # ORDER: refused before anybody is asked.
     if deadline_s is not None:
         deadline_s = deadline(deadline_s)
     ends = await _together(_end(ref.ask(message, deadline_s)) for ref in whom)
@@ -203,6 +205,7 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         WrongLoop: in another thread or event loop than that of the actors; likewise.
     """
     whom = _check_refs(refs, asking=False)
+    # ORDER: a limit that nobody could wait for is refused before anybody is told.
     limits = {ref: _limit_s(ref, deadline_s) for ref in whom}
     ends: dict[Ref, _Failed | None] = {}
     waiting: list[Coroutine[Any, Any, None]] = []
@@ -212,6 +215,7 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         """Notes how a tell ends that has to wait, or for which it is too late."""
         try:
             async with asyncio.timeout(limits[ref]):
+                # There was room, but the actor may have died while the tell waited for it.
                 ends[ref] = await _end(telling) or _dead(ref, message)
         except TimeoutError:
             ends[ref] = _Failed(DeadlinePassed(_late(ref, message, limits[ref])))
@@ -224,18 +228,23 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         if isinstance(ref, Proxy):
             waiting.append(handed_over(ref))
             continue
+        # ORDER: looked at before it is told, since the message may be what ends it.
         dead = _dead(ref, message)
         try:
             telling = ref.tell(message)
         except ActorflowError as error:
             ends[ref] = _Failed(error)
             continue
+        # As good as told, until a wait or another process says otherwise.
         ends[ref] = dead
         if telling is not DONE:
             waiting.append(told(ref, telling))
+        # Such a tell is done when it has left: whether the actor is there the process is asked below, once
+        # for all.
         if isinstance(ref, RemoteRef):
             there.setdefault(ref.peer, []).append(ref)
     await _together(waiting)
+    # ORDER: after the tells: messages to one process keep their order, so the question comes behind them.
     await _together(_note_dead(peers, message, limits[peers[0]], ends) for peers in there.values())
     return Told(whom, type(message).__name__, *_split(whom, [ends[ref] for ref in whom]))
 
@@ -273,16 +282,19 @@ def _split(refs: Sequence[Ref], ends: Sequence[Any]) -> tuple[dict[Ref, Any], di
 
 def _check_refs(refs: Iterable[Ref], *, asking: bool) -> list[Ref]:
     """Returns refs as a list, of which each is one and there once, and may be used here."""
+    # The likely mistake: a Ref is no list, and asking it for an iterator would say less.
     if isinstance(refs, Ref):
         message = f"many actors are given as a list of their refs, got the one of '{refs.name}'"
         raise ConfigError(message, hint="write [ref], or call a method of the ref")
     whom = list(refs)
     for given in whom:
         _check_ref(given, asking=asking)
+    # Answers are found by ref: two of one could not be told apart.
     if len(set(whom)) < len(whom):
         twice = next(ref for n, ref in enumerate(whom) if ref in whom[:n])
         message = f"each actor is told or asked once, got '{twice.name}' twice"
         raise ConfigError(message)
+    # ORDER: all looked at before any is told, so that a refusal has told nobody.
     for ref in whom:
         if isinstance(ref, Address | RemoteRef):
             ref.system.check_here()
@@ -325,10 +337,12 @@ async def _note_dead(
     asked = [ref for ref in refs if ends[ref] is None]
     if not asked:
         return
+    # The process itself, by the empty name: one question for all of its actors.
     process = RemoteRef(asked[0].peer, "")
     said = await _end(
         process.ask(PresenceQuestion(tuple(ref.actor for ref in asked), type(message).__name__), limit_s)
     )
+    # Another version, or a stranger, may say anything.
     if not isinstance(said, _Failed) and not (type(said) is list and len(said) == len(asked)):
         said = _Failed(WireError(f"no list of actors, got {type(said).__name__}"))
     for number, ref in enumerate(asked):

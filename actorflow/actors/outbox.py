@@ -107,11 +107,14 @@ class OutboxMessage(WaitingMessage):
     def __init__(self, message: Any, nbytes: int, target: Target, sender: OutboxOwner, since: float) -> None:
         super().__init__(message, nbytes, target, sender, since)
         self.waiter: OutboxOwner = sender
+        # ORDER: in the outbox before it stands in line: from now on the actor takes no data.
         sender.outbox[self] = None
+        # The actor's next turn has to look at its outbox.
         sender.attention = True
 
     def enter(self) -> None:
         """Enters the mailbox of its target."""
+        # ORDER: out of the outbox first, since `admitted` asks whether it is empty.
         self.waiter.outbox.pop(self, None)
         super().enter()
 
@@ -124,8 +127,7 @@ class OutboxMessage(WaitingMessage):
 class AwaitedTell:
     """A task that awaits a tell.
 
-    Room is held for it and the message enters when the task runs again; so a cancellation, even
-    one in the same tick, finds a message that was never accepted.
+    INVARIANT: a cancellation, even one in the same tick, finds a message that was never accepted.
     """
 
     __slots__ = ("future", "held", "message", "nbytes", "since", "target", "waiter")
@@ -161,17 +163,20 @@ class AwaitedTell:
 
     def enter(self) -> None:
         """Room is held from now on."""
+        # Only a place is held: the message enters when the task runs again, unless it is cancelled before.
         self.held = True
         self.target.hold(self.nbytes)
         self.future.set_result(None)
 
     def refuse(self) -> None:
         """Its target died: the task finds out when it runs."""
+        # cancelled in the tick in which its target died
         if not self.future.done():
             self.future.set_result(None)
 
     def leave(self) -> None:
         """The wait was cancelled: gives the place to the next."""
+        # Cancelled after it had its place, before it ran.
         if self.held:
             self.held = False
             self.target.release(self.nbytes)

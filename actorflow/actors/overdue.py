@@ -1,9 +1,7 @@
 """The limit on how long an actor takes to end: past it the actor is abandoned, so leaving always ends.
 
-An actor that ends cancels its handlers, and its `on_stop` runs. A handler that goes on although it was
-cancelled is cancelled again and again, with a warning, and after `stop_s` seconds it is abandoned: its
-coroutine is closed, which runs its `finally`, and the actor ends with an error that names it. An `on_stop`
-that takes longer is cancelled first, and abandoned if it goes on all the same.
+A handler that goes on although it was cancelled is cancelled again and again, with a warning; an `on_stop`
+may take `stop_s` seconds before it is cancelled.
 """
 
 from __future__ import annotations
@@ -39,6 +37,7 @@ class Overdue:
 
     def _arm(self) -> None:
         system = self._actor.system
+        # Looks now and then, as often as an ask may wait, and once when the time is up.
         self._timer = system.timer_wheel.after(min(system.deadline_s, self._until - system.now()), self._look)
 
     def _look(self) -> None:
@@ -49,9 +48,11 @@ class Overdue:
         if system.now() < self._until:
             log.warning("'%s' is to stop, but %s", actor.name, actor.obstacle())
             for carrier in tuple(actor.busy):
+                # An `on_stop` may take its time, all of it, before it is cancelled.
                 if carrier.job is not Hook.STOP:
                     carrier.cancel()
         elif not self._cancelled and any(carrier.job is Hook.STOP for carrier in actor.busy):
+            # Cancelled once, and given as long as an ask to end by itself.
             self._cancelled = True
             self._until = system.now() + system.deadline_s
             log.warning("on_stop of '%s' takes more than %g s and is cancelled", actor.name, system.stop_s)
@@ -59,6 +60,7 @@ class Overdue:
                 carrier.cancel()
         else:
             for carrier in tuple(actor.busy):
+                # Closing its coroutine runs its `finally`; the actor ends with an error that names it.
                 _abandon(actor, carrier, system.now() - self._began)
             system.hurry()  # or each of many would take as long, one after the other
             return
@@ -77,5 +79,6 @@ def _abandon(actor: Turns, carrier: TaskCarrier, took_s: float) -> None:
     hint = "let asyncio.CancelledError through, or raise it again"
     error = ActorError(message, hint=hint, where=Where(actor=actor.name))
     log.error("%s", error)
+    # An error that ended it before is the reason; this one only took long.
     actor.reason = actor.reason or error
     carrier.abandon()

@@ -115,13 +115,11 @@ class Proxy(Ref):
 
 
 class _Done:
-    """An awaitable that is ready; one for all, so that telling allocates nothing.
-
-    Its iterator is made by the tuple itself: awaiting takes 50 ns, 120 with a function in between.
-    """
+    """An awaitable that is ready; one for all, so that telling allocates nothing."""
 
     __slots__ = ()
 
+    # The tuple itself makes the iterator: awaiting takes 50 ns, 120 with a function in between.
     __await__: Callable[[], Generator[Any, None, None]] = staticmethod(cast("Any", ().__iter__))
 
 

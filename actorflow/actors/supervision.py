@@ -1,10 +1,7 @@
 """The rule of supervision: what happens to the children of a supervisor when one of them fails.
 
-A rule for the exception says which directive applies; an ask that failed resumes unless a rule
-says otherwise, for its asker was told. The kind says to whom: the one that failed, all, or it and
-those started after it. More than `max_restarts` restarts in `window_s` seconds escalate, and so
-does a failure that a rule sends up. The k-th restart in the window waits
-`first_s * factor**(k-1)`, at most `max_s`, times 1 ± jitter.
+A rule for the exception says which directive applies, the kind says to whom: the one that failed, all, or it
+and those started after it. A restart waits, each in a window longer than the one before.
 
 Source: Erlang/OTP, "Supervisor Behaviour": strategies and restart intensity. Deviation: a restart
 waits, and each failure picks its directive by exception, as in Akka.
@@ -49,8 +46,10 @@ class Backoff:
         """Returns the wait before the nth restart in a row; `chance` is drawn from [0, 1)."""
         try:
             wait_s = min(self.max_s, self.first_s * self.factor ** (nth - 1))
+        # After so many restarts the power is too large for a float.
         except OverflowError:
             wait_s = self.max_s
+        # Jitter keeps those that failed together from coming back together.
         return wait_s * (1 + self.jitter * (2 * chance - 1))
 
 
@@ -82,8 +81,11 @@ class Strategy:
             told: Whether someone asked, and has been answered with the error.
             started: False when `on_start` failed: there is nothing to resume, so it stops.
         """
+        # The nearest base class wins.
         named = (self.on[kind] for kind in type(error).__mro__ if kind in self.on)
+        # Whoever asked was told of the error, so the actor may go on; of a tell nobody knows.
         chosen = next(named, Directive.RESUME if told else self.otherwise)
+        # Without an `on_start` that ended well there is nothing to resume.
         return Directive.STOP if chosen is Directive.RESUME and not started else chosen
 
 
@@ -156,10 +158,13 @@ def failed(
         return state, Escalate()
     concerned = _affected(state.names, strategy.kind, name)
     if directive is Directive.STOP:
+        # The last started first: whoever came later may rely on those before.
         return state, Stop(concerned[::-1])
+    # INVARIANT: what has left the window is forgotten, so `restarts` stays short.
     recent = tuple(at for at in state.restarts if at > now - strategy.window_s)
     if len(recent) >= strategy.max_restarts:
         return replace(state, restarts=recent), Escalate()
+    # The k-th in the window waits the longer, the larger k is.
     restarts = (*recent, now)
     return replace(state, restarts=restarts), Restart(
         concerned, strategy.backoff.delay_s(len(restarts), chance)
@@ -170,5 +175,6 @@ def _affected(names: tuple[str, ...], kind: Scope, name: str) -> tuple[str, ...]
     if kind is Scope.ALL_FOR_ONE:
         return names
     if kind is Scope.REST_FOR_ONE:
+        # Those that were started after it may rely on it.
         return names[names.index(name) :]
     return (name,)

@@ -111,6 +111,7 @@ class _Round:
     def drop(self, name: str) -> None:
         self.names.pop(name, None)
         self.pending.discard(name)
+        # Nobody is left to begin.
         if not self.names and self.timer is not None:
             self.timer.cancel()
 
@@ -167,6 +168,7 @@ class Supervisor:
 
     def join(self, child: Child) -> None:
         """Takes a new child in; raises ActorError when the group has stopped."""
+        # A group that is to restart takes new ones in, which begin with the others.
         if self._over or (self._ending and not self._restarting):
             message = f"'{self.name}' takes no more actors: it was stopped"
             raise ActorError(message)
@@ -177,6 +179,7 @@ class Supervisor:
 
     def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:
         """A child failed: does what the rules say."""
+        # The system is left, and what it needed was stopped before it: that is no failure.
         if not told and self.system.missed(child, error, cause):
             child.end(None, restart=False)
             return
@@ -191,6 +194,7 @@ class Supervisor:
         )
         if isinstance(effect, Escalate):
             log.error("'%s' failed; '%s' escalates", child.name, self.name, exc_info=error)
+            # A group whose child failed in its start has nothing to resume either.
             self.started = child.started
             self.parent.failed(self, error, cause, told=False)
             self.started = True
@@ -207,6 +211,7 @@ class Supervisor:
             log.error("'%s' failed; stop: %s", child.name, ", ".join(effect.names), exc_info=error)
             for name in effect.names:
                 self._children[name].end(error, restart=False)
+        # Whoever asked has the error; of a tell it would be lost.
         elif not told:
             log.warning("'%s' failed and resumes", child.name, exc_info=error)
 
@@ -225,6 +230,7 @@ class Supervisor:
         turn = self._rounds.pop(child.name, None)
         if turn is not None:
             turn.drop(child.name)
+            # The others of its round may have waited for it alone.
             self._begin_when_ready(turn)
         self._report(child.name)
 
@@ -233,10 +239,12 @@ class Supervisor:
     def _restart(self, effect: Restart, reason: BaseException) -> None:
         turn = _Round(effect.names, effect.after_s)
         for name in effect.names:
+            # INVARIANT: in at most one round: a failure amid one moves its children into the next.
             former = self._rounds.pop(name, None)
             if former is not None:
                 former.drop(name)
             self._rounds[name] = turn
+        # The last started first, as with a stop.
         for name in reversed(effect.names):
             self._children[name].end(reason, restart=True)
 
@@ -245,6 +253,7 @@ class Supervisor:
             turn.timer = self.system.timer_wheel.after(turn.after_s, lambda: self._begin(turn))
 
     def _begin(self, turn: _Round) -> None:
+        # Those that have died or joined another round since do not begin with this one.
         mine = [name for name in turn.names if self._rounds.get(name) is turn]
         for name in mine:
             del self._rounds[name]
@@ -266,6 +275,7 @@ class Supervisor:
     def begin(self) -> None:
         """Begins all children again, in the order in which they were started."""
         self._restarting = self._ending = False
+        # A restarted group counts its restarts anew.
         self._state = Children(self._state.names)
         self._begin_all(tuple(self._children.values()))
 
@@ -275,13 +285,16 @@ class Supervisor:
             return
         self._ending = True
         self._restarting = restart
+        # A round that waits would begin children that are ending.
         for turn in self._rounds.values():
             if turn.timer is not None:
                 turn.timer.cancel()
         self._rounds.clear()
+        # ORDER: counted before any ends: some end at once, and report.
         self._pending = set(self._children)
         for child in reversed(tuple(self._children.values())):
             child.end(reason, restart=restart)
+        # An empty group has nobody to report for it.
         self._report("")
 
     def _report(self, name: str) -> None:
@@ -289,6 +302,7 @@ class Supervisor:
         self._pending.discard(name)
         if not self._ending or self._pending:
             return
+        # ORDER: once: `begin` may come within `ended`.
         self._ending = False
         if self._restarting:
             self.parent.ended(self)

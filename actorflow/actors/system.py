@@ -160,6 +160,7 @@ class ActorSystem:
         self.leaving = False
         self._spawned = 0
         self._stirred: Future[None] | None = None
+        # errors that nobody has heard, raised on leaving
         self._unhandled: list[BaseException] = []
 
     # -- spawning ------------------------------------------------------------------------------------
@@ -201,7 +202,9 @@ class ActorSystem:
         """Starts an actor under `parent`, a supervisor or the system."""
         name = self._new_name(name, getattr(factory, "__name__", "actor"))
         cell = Cell(self, parent, name, factory, args, max_messages, max_bytes)
+        # ORDER: built before it joins: a factory that raises leaves nothing behind.
         parent.join(cell)
+        # ORDER: known by name only when its parent has taken it in.
         self.actors[name] = cell
         return cell
 
@@ -216,12 +219,14 @@ class ActorSystem:
         self._children[child.name] = child
 
     def _new_name(self, name: str | None, kind: str) -> str:
+        # A handler that runs while its system is left learns it from an error of its own kind: see `missed`.
         if self.leaving:
             message = f"'{self.name}' is being left and starts no more actors"
             raise ActorDied(message)
         if not self._open:
             message = f"'{self.name}' starts actors only inside `async with`"
             raise ActorError(message)
+        # ORDER: after the messages that are clearer, before anything changes.
         self.dispatch.affinity.check()
         self._spawned += 1
         if name is None:
@@ -237,6 +242,7 @@ class ActorSystem:
         """Stops an actor and returns once it is dead, `on_stop` included."""
         self.check_here()
         ref.stop()
+        # Whoever stops an actor does not look at the reason: an error in its end is still nobody's.
         if isinstance(ref, Cell):
             await ref.stopped(hears=False)
         else:
@@ -254,18 +260,18 @@ class ActorSystem:
         if isinstance(child, Supervisor):
             self._unhandled.append(error)
             child.end(error, restart=False)
+            # As a failing task does in an `asyncio.TaskGroup`: the body must not go on without the group.
             self._cancel_body()
         elif not told and self.missed(child, error, cause):
             child.end(None, restart=False)
+        # Whoever asked was told: it goes on, if it has begun.
         elif not told or not child.started:
             log.error("'%s' failed and stops", child.name, exc_info=error)
             child.end(error, restart=False)
 
     def missed(self, child: Any, error: BaseException, cause: BaseException) -> bool:
-        """Tells whether `child` failed only since it is stopped later than others while the system is left.
-
-        It asked one that had been stopped, or wanted to start another: that is logged, and no failure.
-        """
+        """Tells whether `child` failed only since it is stopped later than others as the system is left."""
+        # It asked one that had been stopped, or wanted to start another: the order of stopping is to blame.
         if not self.leaving or not isinstance(cause, ActorDied):
             return False
         log.warning("'%s' needed an actor while '%s' was left", child.name, self.name, exc_info=error)
@@ -279,6 +285,7 @@ class ActorSystem:
     def gone(self, child: Any, *, heard: bool) -> None:
         """A child is dead."""
         del self._children[child.name]
+        # Neither watched nor asked: raised on leaving, or it would be lost.
         if isinstance(child, Cell) and isinstance(child.reason, Exception) and not heard:
             self._unhandled.append(child.reason)
         self._stir()
@@ -286,6 +293,7 @@ class ActorSystem:
     def forget(self, cell: Cell) -> None:
         """An actor, whoever its parent, is dead: its name is free again."""
         del self.actors[cell.name]
+        # Its refs live on, and say when it died and why.
         cell.tombstone = self.tombstones.add(cell.name, self.now(), cell.reason, cell.incarnation)
 
     def after_task(self, task: Task[None]) -> None:
@@ -347,6 +355,7 @@ class ActorSystem:
         self.dispatch.affinity.check()
 
     def _check_entered(self) -> None:
+        # Known by the loop, which it has from when it is entered and keeps when it is left.
         if not hasattr(self, "loop"):
             message = f"'{self.name}' has nothing to show before `async with`"
             raise ActorError(message)
@@ -371,6 +380,7 @@ class ActorSystem:
         self.now = self.clock.now
         self.entropy = environment.entropy() if self._entropy is None else self._entropy
         here = ENVIRONMENT.get()
+        # In a simulation the world chooses whose turn it is, unless this system is told otherwise.
         seat: SchedulerSlot | None = None if here is None or self._pick is not None else here.slot(self)
         pick = self._pick if seat is None else seat.pick
         self.dispatch = Dispatch(
@@ -382,7 +392,9 @@ class ActorSystem:
             instrument=self._instrument,
         )
         if seat is not None:
+            # Before any actor is built: each incarnation starts in that context.
             self.dispatch.change_contexts(seat.enter)
+        # A chooser and an instrument have to see every turn, so no ask may run beside the ring.
         plain = pick is None and self._instrument is None
         # in debug mode none is inline, so that every ask meets the check of its loop
         limit = INLINE_ASKS if plain and not self.loop.get_debug() else 0
@@ -392,6 +404,7 @@ class ActorSystem:
         self.create_future = self.loop.create_future
         self._body = asyncio.current_task()
         self._open = True
+        # Signals are the process's: a simulation has none.
         if here is None:
             dump_on_signal.register(self)
         return self
@@ -406,23 +419,30 @@ class ActorSystem:
             self.timer_wheel.after(dump_on_signal.LONG_S, self._report_remaining)
         await self._end_all()
         dump_on_signal.unregister(self)
+        # The cancellation of the body that was ours is taken back; one from outside besides stays.
         ours = self._body_cancelled and self._body is not None and self._body.uncancel() == 0
         if ours and isinstance(error, CancelledError):
             error = None
+        # Ours alone: it has done its work, what it was for is raised below.
         swallow = kind is not None and error is None
         error = error or self._interrupt
+        # INVARIANT: all actors have ended, so every ask has.
         self.accounts.check()
+        # The program ends: that goes before any error of an actor.
         if isinstance(error, KeyboardInterrupt | SystemExit):
             return False
         if self._unhandled:
+            # What the body raised is told with the others, first.
             if error is not None and not isinstance(error, CancelledError):
                 self._unhandled.insert(0, error)
             message = f"{len(self._unhandled)} unhandled errors in '{self.name}'"
             try:
                 raise BaseExceptionGroup(message, self._unhandled) from None
+            # the error knows this frame, and it the task, and the task the error
             finally:
                 self._body = None
         self._body = None
+        # A cancellation that came while actors were ending waited until now.
         if self._interrupt is not None and kind is None:
             raise self._interrupt
         return swallow
@@ -454,15 +474,19 @@ class ActorSystem:
 
     async def _end_all(self) -> None:
         """Stops everything, the last spawned first; a cancellation waits until that is done."""
+        # ORDER: all mailboxes first: while one actor ends, the others handle nothing more of what was told.
         for cell in tuple(self.actors.values()):
             cell.drop()
         while self._children:
+            # One after the other, the last spawned first: whoever came later may rely on those before.
             name, child = next(reversed(self._children.items()))
             child.end(None, restart=False)
             while name in self._children:
                 await self._wait()
+        # Tasks end a turn of the loop later than their actors.
         while self.tasks:
             await self._wait()
+        # The pump may be scheduled once more: nothing of it may run after the system is left.
         while self.dispatch.scheduled:
             try:
                 await tick()
@@ -470,6 +494,7 @@ class ActorSystem:
                 self._interrupt = error
         self.timer_wheel.close()
         self.leaving = False
+        # From here on every thread may call: nothing is there any more that it could harm.
         self.dispatch.affinity.ended = True
 
     async def _wait(self) -> None:
@@ -478,6 +503,7 @@ class ActorSystem:
             await self._stirred
         except CancelledError as error:
             self._interrupt = error
+            # Whoever cancels again loses patience: told for whom it waits.
             self._report_remaining()
 
     def hurry(self) -> None:
@@ -498,6 +524,7 @@ class ActorSystem:
             self._stirred.set_result(None)
 
     def _cancel_body(self) -> None:
+        # Only while the body runs: later it is left anyway.
         if self._open and self._body is not None and not self._body_cancelled:
             self._body_cancelled = True
             self._body.cancel()

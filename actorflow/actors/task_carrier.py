@@ -1,12 +1,8 @@
 """The task that carries the handlers of an actor which may suspend: parked, until one does.
 
-Most `async` handlers end without suspending, and a task for each would cost more than all the
-rest. So the pump runs the first step itself, under the identity of the actor's own parked task;
-only a handler that suspends is handed over to that task. `asyncio.timeout`, `TaskGroup`,
-`wait_for` and `current_task` see the same task before and after.
-
-A first step that cancels `current_task()` cancels the wait of the parked task, not the handler;
-`_carry` passes that on, as asyncio would, at the first suspension.
+Most `async` handlers end without suspending, and a task for each would cost more than all the rest. So the
+pump runs the first step itself, under the identity of the actor's own parked task; only a handler that
+suspends is handed over to that task.
 
 SOURCE: CPython's eager tasks (`asyncio.eager_task_factory`), which need 3.12 and a task for each
 message.
@@ -121,21 +117,25 @@ class TaskCarrier:
             Exception: whatever the handler raised in its first step.
         """
         if not self._ready:  # a task that has not run yet has no wait that a cancellation could reach
+            # Its first step runs in the task itself.
             self.start(coroutine, job, handling)
             return False
         self._job = job
         task = self.task
         loop = self._loop
+        # `asyncio.timeout`, `TaskGroup`, `wait_for` and `current_task` see the same task before and after.
         _enter_task(loop, task)
         try:
             yielded = self.context.run(self._first_step, coroutine, handling)
         except StopIteration as stop:
             self.result = stop.value
         else:
+            # Suspended: what it waits for is now waited for by the parked task.
             self._hand_over(coroutine, yielded, handling)
             return False
         finally:
             _leave_task(loop, task)
+            # It has ended, and what it did to its own task must not reach the next handler.
             if self._coroutine is None and task.cancelling():
                 self._forgive()
         return True
@@ -178,6 +178,7 @@ class TaskCarrier:
 
     def abandon(self) -> None:
         """Ends the handler that is suspended, whether it wants to or not: closing runs its `finally`."""
+        # Closing throws GeneratorExit where it waits, so each `finally` runs; it may wait again there.
         coroutine = self._coroutine
         assert coroutine is not None
         for _ in range(_CLOSINGS):
@@ -201,7 +202,9 @@ class TaskCarrier:
         self._wake()
 
     def _first_step(self, coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
+        # Inherited by tasks that the handler makes: by this they are known to work for it.
         HANDLING.set(handling)
+        # Compared when it has ended: a handler that has changed the context gets no successor in it.
         self.unchanged = self._copy(self.context)
         return coroutine.send(None)
 
@@ -216,6 +219,7 @@ class TaskCarrier:
             self._park.set_result(None)
 
     def _forgive(self) -> None:
+        # As often as it was cancelled; the count is asyncio's.
         while self.task.uncancel():
             pass
 
@@ -226,9 +230,12 @@ class TaskCarrier:
             try:
                 await self._park
             except CancelledError:
+                # A first step that cancels `current_task()` has cancelled this wait, not the handler: that is
+                # passed on below, as asyncio would at the first suspension.
                 cancelled = self.task.cancelling() > 0  # else what is left of a handler that has ended
                 if cancelled and self._coroutine is None:
                     raise  # from outside, while parked: the next handler gets a new carrier
+            # ORDER: a new wait before the handler goes on: `_wake` may be called by what it sets off.
             self._park = self._loop.create_future()
             if self._coroutine is not None:
                 await self._carry_one(cancelled)
@@ -243,6 +250,7 @@ class TaskCarrier:
         try:
             if self._yielded is not _UNSTARTED:
                 result = await _resume(coroutine, self._yielded, cancelled)
+            # Cancelled before its first step: it never begins.
             elif cancelled:
                 coroutine.close()
                 error = CancelledError()
@@ -250,9 +258,11 @@ class TaskCarrier:
                 HANDLING.set(self._handling)
                 self.unchanged = self._copy(self.context)
                 result = await coroutine
+        # To be told to the supervisor by `finished`, not raised into the loop.
         except (Exception, CancelledError) as raised:  # noqa: BLE001  the supervisor decides
             error = raised
         except BaseException as raised:
+            # KeyboardInterrupt or SystemExit ends this task; nobody may wait for it.
             self.closing = True
             self._finish(None, raised)
             raise
@@ -262,6 +272,7 @@ class TaskCarrier:
             error = None  # it knows this frame, which would keep it
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
+        # Let go of before anybody is told: the actor may hand the next handler over at once.
         job, self._job = self._job, None
         run, self._handling = self._handling, None
         self._coroutine = self._yielded = None
@@ -270,6 +281,7 @@ class TaskCarrier:
             self._swallows = None
         if run is None:
             return  # it was abandoned
+        # Called off, but it has ended all the same: the next handler begins uncancelled.
         if self.task.cancelling():
             self._forgive()
         if isinstance(error, CancelledError):
@@ -284,6 +296,7 @@ class TaskCarrier:
         if isinstance(error, Exception):  # KeyboardInterrupt and SystemExit go on through the loop
             self._cell.fail(None, error)
         self._cell.system.after_task(self.task)
+        # Somebody has ended the task from outside while a handler was suspended in it.
         if self._coroutine is not None:
             self._coroutine.close()
             self._finish(None, CancelledError())
@@ -293,15 +306,20 @@ class TaskCarrier:
 def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) -> Generator[Any, Any, Any]:
     """Carries on a coroutine that has already yielded `yielded`."""
     try:
+        # What it waits for takes the cancellation, as asyncio would have it; only without that it is thrown
+        # in.
         if cancelled and not (yielded is not None and yielded.cancel()):
             yielded = coroutine.throw(CancelledError())
         elif yielded is None:  # a bare yield: the hand-over was the turn of the loop that it asked for
             yielded = coroutine.send(None)
         while True:
             try:
+                # To the loop the handler's own futures are yielded, as if it had run in this task from its
+                # start.
                 value = yield yielded
             except GeneratorExit:
                 coroutine.close()
+                # The loop is closed: the handler ends with its task.
                 raise
             except BaseException as error:  # noqa: BLE001  the handler is to see it
                 yielded = coroutine.throw(error)

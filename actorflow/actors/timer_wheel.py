@@ -1,12 +1,8 @@
 """Deadlines and timers of one loop: coarse buckets, one loop timer, removal in O(1).
 
 Nearly every ask is answered long before its deadline, so leaving must be as cheap as entering:
-an entry sits in the dict of its bucket and keeps that dict at hand. Removing lazily instead would
-keep every finished ask, and what it holds, for its whole deadline. Who leaves knows no wheel, so
-an empty bucket stays until its time or until a new one finds that the buckets have doubled since
-the empty ones were last thrown out.
-
-An entry expires in the bucket after its time: never early, at most `tick_s` late.
+an entry sits in the dict of its bucket and keeps that dict at hand. An entry expires in the bucket after its
+time: never early, at most `tick_s` late.
 """
 
 from __future__ import annotations
@@ -58,6 +54,8 @@ def remove(entry: Expiring) -> None:
     """Takes `entry` off whatever wheel it is on."""
     bucket = entry.bucket
     if bucket is not None:
+        # At once: removing lazily would keep every finished ask, and what it holds, for its whole deadline.
+        # The bucket stays, even empty: who leaves knows no wheel.
         del bucket[entry]
         entry.bucket = None
 
@@ -86,6 +84,7 @@ class TimerWheel:
 
     def add(self, when: float, entry: Expiring) -> None:
         """Puts `entry` on the wheel, to expire at `when` by the wheel's clock."""
+        # the bucket after it: never early
         key = int(when / self.tick_s) + 1
         bucket = self.buckets.get(key)
         if bucket is None:
@@ -105,6 +104,7 @@ class TimerWheel:
 
     def close(self) -> None:
         """Forgets everything and the loop timer."""
+        # Whoever leaves later must not find a bucket that is gone.
         for entry in self.entries():
             entry.bucket = None
         self.buckets.clear()
@@ -118,11 +118,13 @@ class TimerWheel:
         return f"<TimerWheel with {len(self)} entries in {len(self.buckets)} buckets of {self.tick_s:g} s>"
 
     def _new_bucket(self, key: int) -> Bucket:
+        # A deadline of a day at 100 asks a second would leave millions of empty buckets behind.
         if len(self.buckets) >= self._full:
             self._sweep()
         bucket: Bucket = {}
         self.buckets[key] = bucket
         heapq.heappush(self._keys, key)
+        # earlier than what the loop timer stands for
         if self._keys[0] == key:
             self._arm()
         return bucket
@@ -131,6 +133,7 @@ class TimerWheel:
         """Throws the empty buckets out; O(1) a bucket, for half of those here are new since the last time."""
         self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket}
         self._keys = sorted(self.buckets)
+        # Half of those at the next sweep are then new: O(1) for a bucket.
         self._full = 2 * len(self.buckets) + _SPARE
         self._arm()
 
@@ -140,12 +143,14 @@ class TimerWheel:
             self._handle = None
         if self._keys:
             delay_s = self._keys[0] * self.tick_s - self._now()
+            # In the wheel's context: that of whoever sets a timer is its handler's own.
             self._handle = self._loop.call_later(max(0.0, delay_s), self._turn, context=self._context)
 
     def _turn(self) -> None:
         self._handle = None
         now = self._now() + 1e-9  # a float's worth of rounding, not a coarser tick
         try:
+            # Empty ones go with it, or the loop would be woken for nobody.
             while self._keys and (self._keys[0] * self.tick_s <= now or not self.buckets[self._keys[0]]):
                 self._expire(self.buckets.pop(heapq.heappop(self._keys)))
         finally:
@@ -154,9 +159,11 @@ class TimerWheel:
     def _expire(self, bucket: Bucket) -> None:
         """Expires all of a bucket; what one of them raises, the loop hears when the others had their turn."""
         raised: BaseException | None = None
+        # a copy: what expires may take others off, or add to a bucket
         for entry in tuple(bucket):
             if entry.bucket is not bucket:  # an earlier one has taken it off
                 continue
+            # ORDER: off the wheel before it hears, so that it may stand on it again.
             entry.bucket = None
             del bucket[entry]
             try:
@@ -164,6 +171,7 @@ class TimerWheel:
             except Exception as error:  # noqa: BLE001  reported, as by any callback of the loop
                 context = {"message": f"{entry!r} raised when its time came", "exception": error}
                 self._loop.call_exception_handler(context)
+            # The others have their turn first.
             except BaseException as error:  # noqa: BLE001  the program ends, by the first of them
                 raised = raised or error
         if raised is not None:

@@ -38,6 +38,7 @@ def started(state: Timers, number: int) -> Timers:
 
 def rang(state: Timers, number: int) -> Timers:
     """Its time has come; nothing happens to one that is over."""
+    # Its time and its cancellation may come in the same tick.
     if number not in state.running:
         return state
     return Timers(state.running - {number}, state.rung | {number})
@@ -55,6 +56,7 @@ def ended(_state: Timers) -> Timers:
 
 def taken(state: Timers, number: int) -> tuple[Timers, bool]:
     """Its message is at the front of the mailbox; tells whether it is delivered."""
+    # Once: whether taken or not, it is over.
     return cancelled(state, number), number in state.rung
 
 
@@ -98,8 +100,10 @@ class ActorTimer(timer_wheel.Timer):
     def cancel(self) -> None:
         """Has it never be delivered, even when its message stands in the mailbox; too late is harmless."""
         self._cell.check_here()
+        # Still running: it will not ring.
         super().cancel()
         self._cell.timers.pop(self, None)
+        # It may stand in the mailbox for long, and nobody will see what it brings.
         self.message = None
         entry, self._entry = self._entry, None
         if entry is not None:
@@ -107,6 +111,7 @@ class ActorTimer(timer_wheel.Timer):
 
     def take(self) -> bool:
         """Tells, once, whether its message, which has left the mailbox, is delivered."""
+        # Delivered only while it is in `timers`: a cancel, and the end of the incarnation, take it out.
         return self._cell.timers.pop(self, self) is None
 
     def entered(self) -> None:
@@ -136,6 +141,7 @@ class WaitingTimer(WaitingMessage):
 
     def enter(self) -> None:
         """Enters the mailbox of its actor."""
+        # In the mailbox a cancel has no place to give back: `take` decides.
         self._timer.entered()
         self._cell.insert(Sized(self.message, self.nbytes, self._timer))
 

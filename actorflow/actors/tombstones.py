@@ -1,7 +1,6 @@
 """The tombstones of a system: which actors died last, when and why.
 
-What is kept of an actor are texts: its error would keep all that its handler had in hands. Those that were
-asked to stop do not push out those that failed, for which somebody will look.
+What is kept of an actor are texts.
 """
 
 from __future__ import annotations
@@ -77,17 +76,20 @@ class Tombstone:
 
 def ago(seconds: float) -> str:
     """Says how long ago something was: in seconds, to the millisecond."""
+    # A skewed clock, or that of another host, may be behind.
     return f"{f'{max(0.0, seconds):.3f}'.rstrip('0').rstrip('.')} s ago"
 
 
 def reason_of(error: BaseException) -> str:
     """Returns what an error says, in one line of at most `REASON` characters."""
+    # An error may say nothing, or begin with an empty line.
     line = next((line for line in describe(error, typed=False).splitlines() if line.strip()), None)
     return shorten(type(error).__name__ if line is None else line, REASON)
 
 
 def kind_of(error: BaseException) -> str:
     """Returns the type of what a handler raised, or of the error itself."""
+    # What the user's handler raised says more than that a handler raised.
     cause = error.__cause__
     kind = type(cause if isinstance(error, HandlerError) and cause is not None else error)
     return shorten(kind.__name__, REASON)
@@ -144,18 +146,22 @@ class Tombstones:
     __slots__ = ("_failed", "_stopped", "died", "stopped")
 
     def __init__(self, keep: int = KEPT) -> None:
+        # Apart: actors that are asked to stop, often many, do not push out those for which somebody will
+        # look.
         self.died = self.stopped = 0
         self._failed: deque[tuple[int, Tombstone]] = deque(maxlen=keep)
         self._stopped: deque[tuple[int, Tombstone]] = deque(maxlen=keep)
 
     def add(self, name: str, at_s: float, reason: BaseException | None, incarnation: int = 1) -> Tombstone:
         """Remembers an actor that is dead, and returns what is kept of it."""
+        # The order of their deaths over both.
         number = self.died + self.stopped
         if reason is None:
             stone = Tombstone(name, at_s, incarnation=incarnation)
             self.stopped += 1
             self._stopped.append((number, stone))
         else:
+            # Texts alone: the error would keep all that its handler had in hands.
             stone = Tombstone(name, at_s, kind_of(reason), reason_of(reason), incarnation)
             self.died += 1
             self._failed.append((number, stone))
@@ -165,6 +171,7 @@ class Tombstones:
         """Returns those that are remembered, in the order in which they died."""
         return tuple(stone for _, stone in sorted((*self._failed, *self._stopped), key=lambda pair: pair[0]))
 
+    # the last of that name: earlier ones were of other lives
     def find(self, name: str) -> Tombstone | None:
         """Returns what is remembered of the last actor of a name."""
         return next((stone for stone in reversed(self.all()) if stone.name == name), None)

@@ -67,6 +67,7 @@ class Turns(Address):
     )
 
     def __init__(self, system: ActorSystem, name: str, max_messages: int, max_bytes: int) -> None:
+        # One turn for all actors: nothing can abort it.
         super().__init__(system, name, system.dispatch.always, max_messages, max_bytes)
         self.busy: dict[TaskCarrier, None] = {}
         self.cancellable = False
@@ -76,6 +77,7 @@ class Turns(Address):
         self.phase = ActorPhase.WAITING
         self.reentrant = False
         self.runs: dict[Handling, Any] = {}
+        # for reports, while something is in `busy`
         self.suspended_at = 0.0
 
     # -- what the life of the actor adds --------------------------------------------------------
@@ -107,15 +109,15 @@ class Turns(Address):
     # -- turns ----------------------------------------------------------------------------------
 
     def fire(self, turn: Always) -> bool:  # noqa: C901, PLR0915  the hottest loop, written out
-        """Takes one turn: what needs attention, then messages: 16 at most.
-
-        With one a tell takes 1.6 times as long, with 64 it gains 4 %.
+        """Takes one turn: what needs attention, then messages, as many as the quota of the turn has.
 
         Returns:
-            True when the quota of the turn is used up, an actor that got nothing of it stands first in the
-            ring again; and when a handler has changed the context, which is a fresh one then.
+            True when that is used up, an actor that got nothing of it stands first in the ring again; and
+            when a handler has changed the context, which is a fresh one then.
         """
+        # Out of the ring by now: whoever brings work puts it in again.
         self.queued = False
+        # A copy of the name: `renew` changes that of the turn.
         context = turn.context
         if self.attention and not self._attend(turn):
             return turn.context is not context
@@ -128,11 +130,13 @@ class Turns(Address):
         receive = self.receive
         message: Any = turn  # nobody's message, for as long as none is taken
         try:
+            # 16 messages at most: with one a tell takes 1.6 times as long, with 64 it gains 4 %.
             for _ in turn.quota:
                 message = data.popleft()  # Mailbox.take, written out: -7 % for a tell
                 kind = type(message)
                 if kind is Sized:
                     self.bytes -= message.nbytes
+                    # Set by another incarnation, or cancelled since: the message is nobody's.
                     if message.timer is not None and not message.timer.take():
                         if waiters:
                             self.admit()
@@ -141,9 +145,11 @@ class Turns(Address):
                         break
                     message = message.message
                     kind = type(message)
+                # ORDER: before the handler, which may fill the room that its message has made.
                 if waiters:
                     self.admit()
                 if kind is Ask:
+                    # Nobody waits for the answer any more: it is not worked out.
                     if message.future.done():
                         message.cancel()
                         if data:
@@ -153,6 +159,7 @@ class Turns(Address):
                     if type(result) is not CoroutineType:
                         message.done(result)
                     elif not self._drive(result, message):
+                        # The handler is suspended: no further data may be taken.
                         return self._changed(turn)
                 else:
                     result = receive(message)
@@ -162,9 +169,12 @@ class Turns(Address):
                         and not self._drive(result, message)
                     ):
                         return self._changed(turn)
+                # Whatever comes before data comes now; and no handler begins in a context that another has
+                # changed.
                 if not data or self.attention or context != unchanged:
                     break
             else:
+                # The quota was used up before this actor had anything of it.
                 if message is turn:
                     self._stand_first(turn)
                 elif not self.queued:  # rest, written out
@@ -172,6 +182,7 @@ class Turns(Address):
                     self.queued = True
                 return True
         except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+            # The handler's own failure: the pump goes on with the others.
             self.failed(message, error)
         except BaseException as error:
             self.crash(error, message)
@@ -199,18 +210,22 @@ class Turns(Address):
 
     def _attend(self, turn: Always) -> bool:
         """Does what comes before data; false when no data may be taken now."""
+        # Hooks count against the quota as messages do.
         if self.phase is not ActorPhase.LIVE:
             if next(turn.quota, None) is None:
                 self._stand_first(turn)
                 return False
+            # Hooks mostly do nothing, and say nothing of how fast its messages are handled.
             self.system.dispatch.be_careful()
             self.advance()
             if self._changed(turn):
                 self.rest()
                 return False
         further = False
+        # INVARIANT: one handler at a time, but for a re-entrant actor: signals wait as data does.
         while self.control and self.phase is ActorPhase.LIVE and (self.reentrant or not self.busy):
             if next(turn.quota, None) is None:
+                # Its own signals are left for the next round when it had some in this one.
                 self.push() if further else self._stand_first(turn)
                 return False
             signal = self.control.popleft()
@@ -219,6 +234,7 @@ class Turns(Address):
                 self.push()
                 return False
             further = True
+        # It has to come by here at every turn, so `attention` stays.
         if self.phase is not ActorPhase.LIVE or self.outbox or (self.busy and not self.roomy()):
             return False
         self.attention = False
@@ -226,6 +242,7 @@ class Turns(Address):
 
     def roomy(self) -> bool:
         """Tells whether it takes data although handlers are suspended."""
+        # Runs are bounded like messages, by the same limit.
         return self.reentrant and len(self.busy) < self.max_messages
 
     def _run(self, job: Any, function: Callable[..., Any], *args: Any) -> None:
@@ -235,6 +252,7 @@ class Turns(Address):
             if type(result) is CoroutineType:
                 self._drive(result, job)
                 return
+        # As in `fire`: the actor goes on, or ends, by what its supervisor says.
         except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
             self.failed(job, error)
         except BaseException as error:
@@ -248,6 +266,7 @@ class Turns(Address):
     def _drive(self, coroutine: Coroutine[Any, Any, Any], job: Any) -> bool:
         """Runs the first step of an async handler; false when no other data may be taken now."""
         carriers = self.carriers
+        # One that is parked, or a new one: a carrier carries one run at a time.
         carrier = self._task_carrier()
         if self.reentrant:
             run = self._begin_handler(job)
@@ -258,20 +277,24 @@ class Turns(Address):
         try:
             ended = carrier.begin(coroutine, job, run)
         except BaseException:
+            # Its first step has ended by raising: the carrier is free again.
             self._spare(carrier)
             self._end_handler(run)
             raise
         if not ended:
             self._suspended(carrier, job)
             return self.roomy()
+        # In a context that a handler has changed no other may begin.
         if carrier.context == carrier.unchanged:
             carriers.append(carrier)
         else:
             carrier.close()
         result, carrier.result = carrier.result, None
+        # Others may wait for what its first step asked; then, as at its end, they are let go of.
         if self.reentrant or self.awaits:
             self._end_handler(run)
         else:
+            # What the handler left running, a task of its own, does not hold this actor up from here on.
             self.number += 1
             self.job = None
         if type(job) is Ask:
@@ -281,15 +304,15 @@ class Turns(Address):
         return True
 
     def drive_inline(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
-        """Runs an async handler for an ask that found nobody ahead, inside the task of the asker.
-
-        An asker that is an actor gets no first step inline: chains of them would nest without end.
-        """
+        """Runs an async handler for an ask that found nobody ahead, inside the task of the asker."""
         system = self.system
         inline = system.inline
+        # The asker is an actor: no first step inline, since chains of them would nest without end.
         if question.waiter is not None:
             self._drive_question(coroutine, question)
+        # Handlers have been fast of late: then none is timed by itself.
         elif inline.size > 1:
+            # The first step enters the actor's own task, and no task can be entered while another is.
             system.dispatch.without_task(self._drive_question, coroutine, question)
         else:
             system.dispatch.without_task(inline.run_handler, self._drive_question, coroutine, question)
@@ -308,11 +331,13 @@ class Turns(Address):
             self.crash(error, question)
             raise
         finally:
+            # ORDER: last: it was taken out of its idleness for this one ask.
             if not self.busy or self.roomy():
                 self.rest()
 
     def _spare(self, carrier: TaskCarrier) -> None:
         """Keeps a carrier for the next handler, unless there is one or its context was changed."""
+        # One spare is enough for an actor that takes one message at a time.
         if self.carriers or carrier.context != carrier.unchanged:
             carrier.close()
         else:
@@ -321,6 +346,7 @@ class Turns(Address):
     def _task_carrier(self) -> TaskCarrier:
         """Returns a carrier for one more run of a handler."""
         while self.carriers:
+            # A parked task may have been cancelled from outside, as when all tasks of a loop are.
             carrier = self.carriers.pop()
             if not carrier.closing and not carrier.task.cancelling():  # `alive`, written out: -2 % of an ask
                 return carrier
@@ -329,12 +355,14 @@ class Turns(Address):
     def _suspended(self, carrier: TaskCarrier, job: Any) -> None:
         self.busy[carrier] = None
         self.suspended_at = self.system.now()
+        # It was told to stop in its first step, and `end` found nothing suspended then.
         if self.phase is ActorPhase.ENDING:
             if job is not Hook.STOP:
                 carrier.cancel()
             self.suspend_at_end()
         elif self.cancellable and type(job) is Ask and job.ended:  # by what its own first step did
             carrier.call_off()
+        # INVARIANT: a suspended handler keeps `attention` up, unless more may begin.
         if not self.roomy():
             self.attention = True
 
@@ -345,6 +373,7 @@ class Turns(Address):
         self.busy.pop(carrier, None)
         if carrier.alive:
             self._spare(carrier)
+        # ORDER: over before anybody is told: who hears of the end may ask at once.
         self._end_handler(run)
         if error is None:
             self.done(job, result)
@@ -362,6 +391,7 @@ class Turns(Address):
         if self.reentrant:
             self.runs[run] = job
             if type(job) is Ask:
+                # A question then waits for that run, not for the actor: see `Ask.awaited`.
                 job.run = run
         else:
             self.job = job
@@ -373,12 +403,14 @@ class Turns(Address):
         else:
             self.number += 1  # what the handler left running does not hold this actor up
             self.job = None
+            # Asks that it began and left behind are no waits of the actor any more.
             if self.awaits:
                 self.awaits.clear()
 
     def withdraw(self, entry: MailboxEntry) -> bool:
         """Takes what nobody waits for out of the line, or cancels the handler that works on it."""
         if self.cancellable and type(entry) is Ask and entry.ended:
+            # The one that works on it, of several of a re-entrant actor.
             for carrier in self.busy:
                 if carrier.job is entry:
                     carrier.call_off()
@@ -387,6 +419,7 @@ class Turns(Address):
 
     def question(self, run: Handling) -> Ask | None:
         """Returns the ask that a run of a handler works on; None when that is none, or it has ended."""
+        # The number says whether that run is still the present one.
         job = self.runs.get(run) if self.reentrant else self.job if run[1] == self.number else None
         return job if type(job) is Ask else None
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def actor_of(node: Any) -> Address:
     """Returns the actor of a node of the wait-for graph: an actor, or one run of a re-entrant one."""
+    # A run is a pair of its actor and a number.
     actor: Address = node[0] if type(node) is tuple else node
     return actor
 
@@ -25,9 +26,11 @@ def actor_of(node: Any) -> Address:
 def blockers(node: Any) -> waits.Blocked[Any]:
     """Returns what a node of the wait-for graph waits for."""
     actor = actor_of(node)
+    # An actor as such waits for its outbox, its handler's asks, or for one of too many runs to end.
     if node is actor:
         blocked: waits.Blocked[Any] = actor.blocked()
         return blocked
+    # One run waits for what it asks alone.
     return waits.Blocked(tuple(wait for wait in actor.awaits if wait.waiter == node and not wait.void))
 
 
@@ -38,12 +41,14 @@ def open_rings(edge: Any) -> None:
         AskCycle: one is of waits for answers, steps and initial values alone.
         MailboxFull: one has a wait for room, and its actors make more messages than fit.
     """
+    # One wait may close several rings.
     while (closed := waits.ring(edge, blockers)) is not None:
         decision = waits.judge_wait(closed, _overdraft)
         if isinstance(decision, waits.Refuse):
             raise _refusal(edge, closed, asks=decision.asks)
         relieved = decision.edge
         relieved.target.force(relieved)
+        # It does not wait any more.
         if relieved is edge:
             return
 
@@ -51,6 +56,7 @@ def open_rings(edge: Any) -> None:
 def path_of(closed: Sequence[Any]) -> str:
     """Returns the names along a ring, from whoever closed it to itself."""
     labels = _labels([actor_of(step.waiter) for step in (*closed, closed[0])])
+    # An actor and its run follow each other on a ring: named once.
     shown = [name for name, before in zip(labels, [None, *labels], strict=False) if name != before]
     return " -> ".join(shown if len(shown) > 1 else labels)
 
@@ -58,6 +64,7 @@ def path_of(closed: Sequence[Any]) -> str:
 def _refusal(edge: Any, closed: Sequence[Any], *, asks: bool) -> AskCycle | MailboxFull:
     path = path_of(closed)
     if not asks:
+        # Whoever tells closed it, or a wait for room that has been there before.
         target = edge.target if hasattr(edge, "target") else next(e.target for e in closed if not e.asks)
         what = (
             f"actors that tell each other in a ring may not make more messages than fit, got {path}; "
@@ -65,6 +72,7 @@ def _refusal(edge: Any, closed: Sequence[Any], *, asks: bool) -> AskCycle | Mail
         )
         return MailboxFull(what, hint="send less for each message handled, or raise max_messages")
     nodes = [actor_of(step.waiter) for step in closed]
+    # Steps and initial values have no system: where one is among them the advice is another.
     if all(hasattr(node, "system") for node in nodes):
         what = f"actors may not wait for each other in a ring, got {path}"
         return AskCycle(what, hint="tell instead of ask, or set reentrant = True on one of them")
@@ -79,6 +87,7 @@ def _labels(nodes: Sequence[Any]) -> list[str]:
     if len(systems) <= 1:
         return [_label(node) for node in nodes]
     named = {system: system.name for system in systems}
+    # Two systems of one name: numbered.
     if len(set(named.values())) < len(systems):
         named = {system: f"{system.name}#{n}" for n, system in enumerate(systems, 1)}
     return [f"{named[n.system]}/{n.name}" if hasattr(n, "system") else _label(n) for n in nodes]

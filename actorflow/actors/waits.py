@@ -4,18 +4,9 @@ Actors wait for each other in two ways: for the answer to an ask, and for room i
 blocked outbox, a handler that awaits a tell). Every wait is an edge waiter → awaited, and an
 actor goes on only when all its waits are over, so a ring of edges never opens by itself.
 
-- A ring with a wait for room on it is opened by letting that message in over the limit, at the
-  mailbox that has the most overdraft left. Each mailbox has a bounded overdraft; when all on the
-  ring are spent, the actors make more messages than they finish, and the wait that closed the
-  ring is refused.
-- A ring of asks alone has no such way out: the ask that closed it is refused at once.
-
 Source: T. M. Parks, "Bounded Scheduling of Process Networks", 1995, section 4.3: on a deadlock,
 enlarge a full channel. Deviation: Parks enlarges the smallest one, for good; we lend room for one
 message, where least is lent, and never more than the overdraft.
-
-A re-entrant actor takes messages while its handlers wait: each run of a handler is then a node of
-its own, and only when it has as many runs as it may does the actor wait, for one of them to end.
 
 Pure rules: no clock, no loop, no actor; actors and runs are whatever can be hashed.
 """
@@ -89,10 +80,14 @@ def ring(edge: E, blockers: Blockers[E]) -> tuple[E, ...] | None:
         edge: The newest wait.
         blockers: Says what an actor, or a run of a re-entrant one, waits for.
     """
+    # 1. All that the awaited one waits for, directly or not.
     around = _reachable(edge.awaited, blockers)
+    # 2. Those of them that cannot go on before the waiter does. A wait for one of several runs is over as
+    # soon as any of them goes on, so a ring of edges alone is no proof.
     stuck = _find_stuck(edge.waiter, around)
     if edge.awaited not in stuck:
         return None
+    # 3. Among these the shortest way back to the waiter, breadth first.
     came_by: dict[Hashable, tuple[Hashable, E | None]] = {edge.awaited: (edge.awaited, None)}
     ahead: deque[Hashable] = deque((edge.awaited,))
     while edge.waiter not in came_by:
@@ -101,6 +96,7 @@ def ring(edge: E, blockers: Blockers[E]) -> tuple[E, ...] | None:
         node = ahead.popleft()
         blocked = around[node]
         steps: list[tuple[Hashable, E | None]] = [(wait.awaited, wait) for wait in blocked.waits]
+        # From an actor to its runs there is a step, but no wait that could be relieved.
         steps += [(run, None) for run in blocked.runs]
         for after, wait in steps:
             if after in stuck and after not in came_by:
@@ -129,6 +125,7 @@ def _find_stuck(waiter: Hashable, around: dict[Hashable, Blocked[E]]) -> set[Has
         free = {
             node
             for node in stuck - {waiter}
+            # All waits have to be over, but of its runs, which fill it, one that ends is enough.
             if not any(wait.awaited in stuck for wait in around[node].waits)
             and not (around[node].runs and stuck.issuperset(around[node].runs))
         }
@@ -142,6 +139,7 @@ def _path(last: Hashable, start: Hashable, came_by: dict[Hashable, tuple[Hashabl
     node = last
     while node != start:
         node, wait = came_by[node]
+        # from an actor to its run: no wait
         if wait is not None:
             path.append(wait)
     return path[::-1]
@@ -155,7 +153,9 @@ def judge_wait(closed: Sequence[E], overdraft: Callable[[Hashable], int]) -> Rel
         overdraft: Gives how many more messages an actor's mailbox may take over its limit.
     """
     rooms = [edge for edge in closed if not edge.asks]
+    # Asks alone: there is no room that could be lent.
     if not rooms:
         return Refuse(asks=True)
+    # Where least is lent; the first of equals, so that a replay decides alike.
     most = max(rooms, key=lambda edge: overdraft(edge.awaited))
     return Relieve(most) if overdraft(most.awaited) > 0 else Refuse(asks=False)

@@ -76,6 +76,8 @@ def lines(title: str, told: PollResult, *, every: bool = False) -> Iterator[str]
     yield from _section("rings of waits", [" -> ".join((*ring, ring[0])) for ring in rings(waits)])
     yield from _section("links", list(_links(told)))
     yield from _section("actors" if every else "busy actors", list(_actors(told, every=every)))
+    if stories := list(_told(told)):
+        yield from _section("what they did last", stories)
     if dead := list(_dead(told, every=every)):
         yield from _section("dead actors", dead)
     for name, report in sorted(told.reports.items()):
@@ -159,6 +161,13 @@ def _actors(told: PollResult, *, every: bool) -> Iterator[str]:
         for actor in told.reports[name].actors if name in told.reports else ():
             if every or actor.state != "idle" or actor.messages or actor.waiting:
                 yield f"{name}/{actor}"
+
+
+def _told(told: PollResult) -> Iterator[str]:
+    """What actors say of themselves, those too that are idle: a run that hangs waits for one of them."""
+    for name in told.names:
+        for actor in told.reports[name].actors if name in told.reports else ():
+            yield from (f"{name}/{actor.name}: {line}" for line in actor.told)
 
 
 def _dead(told: PollResult, *, every: bool) -> Iterator[str]:

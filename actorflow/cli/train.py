@@ -16,9 +16,10 @@ from actorflow.cli.exit_codes import STOPPED
 from actorflow.errors import ActorflowError
 from actorflow.runtime import event_loop
 from actorflow.session.session import Session
+from actorflow.training.events import RunDone
 from actorflow.training.program import Program
 from actorflow.training.program_file import ProgramFile
-from actorflow.training.trainer import RunDone, train
+from actorflow.training.trainer import train
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -40,9 +40,9 @@ from actorflow.launch.starts import MOST
 from actorflow.launch.task import JOBS, Task
 from actorflow.runtime.disk import is_full, loss_of
 from actorflow.runtime.event_loop import loop_factory
+from actorflow.training.events import RunDone
 from actorflow.training.program import Program
 from actorflow.training.program_file import ProgramFile
-from actorflow.training.trainer import RunDone
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

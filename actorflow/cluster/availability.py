@@ -19,7 +19,8 @@ from actorflow.plan.control.program_order import touched_variables
 from actorflow.plan.fetches import resolve_feed, resolve_fetch
 from actorflow.plan.prune import prune
 from actorflow.session.distributed import DistributedSession
-from actorflow.session.distributed_plan_cache import MAX_PLANS, ProcessRestarted
+from actorflow.session.plan_cache import MAX_PLANS
+from actorflow.session.plan_preparation import ProcessRestarted
 from actorflow.values.pytree import flatten
 
 _FED = Port(NodeId(-1))

@@ -24,7 +24,7 @@ from actorflow.runtime.affinity import Affinity, affinity_here
 from actorflow.runtime.name_hints import unknown_argument
 from actorflow.session.distributed import DistributedSession
 from actorflow.session.fetch_types import ARGUMENTS, with_run_types
-from actorflow.session.stats import DistributedStats
+from actorflow.session.stats import SessionStats
 from actorflow.training.program import Program
 
 
@@ -251,7 +251,7 @@ class Cluster(Kinds, ABC):
         """
         await self.at_home(self.open_session_of().wait_settled())
 
-    def stats(self) -> DistributedStats:
+    def stats(self) -> SessionStats:
         """Returns what the session at the chief has done."""
         return self._open_session().stats()
 

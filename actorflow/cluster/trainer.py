@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from math import nan
 from typing import Any
 from weakref import ReferenceType, ref
@@ -25,8 +25,11 @@ from actorflow.errors import ActorflowError, ConfigError, CoordinationError, Inp
 from actorflow.runtime import environment
 from actorflow.runtime.call_site import users_level
 from actorflow.training.batches import InputStats
+from actorflow.training.events import EpochDone, RunDone, StepDone
+from actorflow.training.loop import TrainingLoop
 from actorflow.training.position import TrainingPosition
-from actorflow.training.trainer import EpochDone, RunDone, StepDone, ThroughputMeter, score
+from actorflow.training.throughput_meter import ThroughputMeter
+from actorflow.training.training_counts import EpochSums, TrainingCounts, TrainingLimits, TrainingUpdate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -168,12 +171,16 @@ class Trainer:
             )
         self._turn = turn
         try:
-            run = _TrainingRun(self, steps, epochs)
-            while not run.over:
-                async with aclosing(run.updates()) as events:
-                    async for event in events:
-                        yield event
-            last = await run.end()
+            program, limits = self.cluster.program, TrainingLimits(epochs, steps)
+            source = _ClusterUpdates(self, limits)
+            meter = ThroughputMeter(lambda: self.cluster.messages, environment.clock(), TrainingPosition())
+            counts = TrainingCounts(EpochSums.of(1 + len(program.metrics)))
+            loop = TrainingLoop(program, self.cluster, source, limits, meter, counts)
+            async with aclosing(loop.events()) as events:
+                async for event in events:
+                    yield event
+            last = await loop.end()
+            source.warn_of_trend()
         finally:
             if self._turn is turn:
                 self._turn = None
@@ -272,38 +279,36 @@ class _Turn:
     events: ReferenceType[AsyncGenerator[Any, None]] | None = None
 
 
-class _TrainingRun:
-    """The state of one run: where it is, and the sums of the current epoch."""
+class _ClusterUpdates:
+    """The updates of a cluster: those that runs of its coordinator commit, one run after the other."""
 
-    def __init__(self, trainer: Trainer, steps: int | None, epochs: int | None) -> None:
+    def __init__(self, trainer: Trainer, limits: TrainingLimits) -> None:
         self._trainer = trainer
         self._cluster = trainer.cluster
         self._program = trainer.cluster.program
-        self._steps = steps
-        self._epochs = epochs
-        self._meter = ThroughputMeter(lambda: self._cluster.messages, environment.clock(), TrainingPosition())
-        self._epoch = self._step = self._first = self._told = self._batches = 0
-        self._dropped: Counter[str] = Counter()  # contributions, by the kind of reason
-        self._not_finite = 0  # of these
-        self._latest = 0  # epoch of which an update had a batch
-        self._sums: list[float] = []
+        self._limits = limits
+        self._batches = 0  # computed by workers, by the latest update
+        self._not_finite = 0  # contributions that were dropped for that
         self._unknown = [nan] * (1 + len(self._program.metrics))
-        self._last: EpochDone | None = None
         fresh = trainer.policy.fresh
-        self._course = LossTrend(
+        self._trend = LossTrend(
             1 if fresh else len(trainer.cluster.workers)
         )  # whose base is the first version
         self._goes_on = trainer.cluster.training is not None  # with what another run has made
-        self.over = False
 
-    async def updates(self) -> AsyncGenerator[UpdateDone | EpochDone, None]:
+    @property
+    def ended(self) -> bool:
+        """A run of a coordinator goes over all epochs, unless workers rest while the program evaluates."""
+        return self._program.evaluate is None
+
+    async def updates(self, counts: TrainingCounts) -> AsyncGenerator[TrainingUpdate[UpdateDone], None]:
         """Begins one run of a coordinator, over one epoch if the program evaluates, and yields what comes."""
-        rests = self._program.evaluate is not None
+        steps = self._limits.steps
         settings = replace(
             self._trainer.settings,
-            steps=None if self._steps is None else self._steps - self._step,
-            epochs=self._epoch + 1 if rests else self._epochs,
-            start=Batch(self._epoch, 0),
+            steps=None if steps is None else steps - counts.step,
+            epochs=self._limits.epochs if self.ended else counts.epoch + 1,
+            start=Batch(counts.epoch, 0),
             before=self._batches,
             not_finite=self._not_finite,
         )
@@ -312,40 +317,55 @@ class _TrainingRun:
         try:
             while isinstance(heard := await home(training.next()), Updated):
                 self._cluster.open_session_of()
-                epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
-                if min(epochs) > self._epoch and self._step > self._first:
-                    yield await self._end_epoch(min(epochs))
-                self._epoch = max(self._epoch, min(epochs))
-                self._latest = max(self._latest, *epochs)
-                yield self._update_done(heard)
+                yield self._update(heard)
             self._cluster.open_session_of()
-            self._drop(why for _, why in heard.dropped)  # the next epoch goes on counting from there
+            counts.drop(self._kinds(heard.dropped))  # the next epoch goes on counting from there
             if heard.error is not None:
                 raise self._locate(heard.error)
         finally:
             if training is self._cluster.training:  # else it has ended already
                 await home(training.end(number))
-        if self._step == self._first:
+        if counts.taken == 0:
             message = "no update was made: all contributions came to nothing, and no batch is left"
             raise CoordinationError(message, hint="exactly_once=True computes the batches of lost ones again")
-        yield await self._end_epoch(max(self._epoch, self._latest) + 1)
-        self.over = self._step == self._steps or not rests or self._epoch == self._epochs
 
-    async def end(self) -> RunDone:
-        """Tests, and returns the figures of the last epoch with what the test found."""
-        last = self._last
-        assert last is not None
-        with self._meter.pause():
-            test = await score("test", self._program.test, self._cluster)
-        self._tell_of_course()
-        numbers = [last.loss, *last.metrics.values()]
-        told = {**self._progress(numbers), "epoch": last.epoch}
-        dropped = dict(self._dropped)
-        return RunDone(**told, scores=last.scores, test=test, dropped=sum(dropped.values()), reasons=dropped)
+    def _update(self, heard: Updated) -> TrainingUpdate[UpdateDone]:
+        self._batches = max(self._batches, *heard.steps)
+        numbers: Sequence[float] = heard.scalars
+        if numbers:
+            self._trend.add(numbers[0])
+        epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
+        dropped = self._kinds(heard.dropped)
+        event = partial(self._update_done, heard)
+        return TrainingUpdate(
+            numbers or self._unknown, min(epochs), max(epochs), event, bool(numbers), dropped
+        )
 
-    def _tell_of_course(self) -> None:
+    def _update_done(self, heard: Updated, **progress: Any) -> UpdateDone:
+        self._trainer.record.append(heard)
+        return UpdateDone(**progress, update=heard)
+
+    def _kinds(self, dropped: Iterable[tuple[Any, str]]) -> list[str]:
+        """Returns of what kind the reasons are for which contributions were dropped, and counts some."""
+        reasons = [why for _, why in dropped]
+        self._not_finite += dropped_of(reasons)
+        return [kind(reason) for reason in reasons]
+
+    def total(self) -> int | None:
+        """Returns the limit: how many updates there are in an epoch is known when it is over."""
+        return self._limits.steps
+
+    def input(self, train_s: float, *, whole: bool) -> InputStats:
+        """Returns that updates wait for no input: workers read it."""
+        return InputStats(0.0, train_s)
+
+    def position(self, counts: TrainingCounts, train_s: float, messages: int) -> TrainingPosition:
+        """Returns how far the run is; nothing can go on from there."""
+        return TrainingPosition(epoch=counts.epoch, step=counts.step, unfixed=_no_position())
+
+    def warn_of_trend(self) -> None:
         """Warns when the run ended no better than it began, unless it began where another had ended."""
-        found = None if self._goes_on else self._course.no_better()
+        found = None if self._goes_on else self._trend.no_better()
         if found is None:
             return
         first, most, end = found
@@ -365,51 +385,6 @@ class _TrainingRun:
         where, node = error.where, self._program.train.node
         at_shard = where is not None and (where.actor or "").partition("/")[0] == SHARD and not where.node
         return error.at(node.where) if at_shard and not isinstance(error, CoordinationError) else error
-
-    def _update_done(self, heard: Updated) -> UpdateDone:
-        self._trainer.record.append(heard)
-        self._drop(why for _, why in heard.dropped)
-        self._step += 1
-        self._batches = max(self._batches, *heard.steps)
-        numbers: Sequence[float] = heard.scalars
-        if numbers:
-            self._told += 1
-            self._course.add(numbers[0])
-            sums = self._sums or [0.0] * len(numbers)
-            self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
-        return UpdateDone(**self._progress(numbers or self._unknown), update=heard)
-
-    def _drop(self, reasons: Iterable[str]) -> None:
-        """Counts contributions that were dropped."""
-        known = tuple(reasons)
-        self._dropped.update(kind(reason) for reason in known)
-        self._not_finite += dropped_of(known)
-
-    async def _end_epoch(self, over: int) -> EpochDone:
-        """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
-        self._epoch = over - 1
-        means = [total / self._told for total in self._sums] or self._unknown
-        with self._meter.pause():
-            scores = await score("evaluate", self._program.evaluate, self._cluster)
-        done = EpochDone(**self._progress(means), scores=scores)
-        self._epoch = over
-        self._first, self._told, self._sums = self._step, 0, []
-        self._last = done
-        return done
-
-    def _progress(self, numbers: Sequence[float]) -> dict[str, Any]:
-        train_s = self._meter.seconds()
-        return {
-            "epoch": self._epoch + 1,
-            "step": self._step,
-            "total": self._steps,
-            "loss": numbers[0],
-            "metrics": dict(zip(self._program.metrics, numbers[1:], strict=True)),
-            "train_s": train_s,
-            "messages": self._meter.messages(),
-            "input": InputStats(0.0, train_s),
-            "training_position": TrainingPosition(epoch=self._epoch, step=self._step, unfixed=_no_position()),
-        }
 
 
 def _no_position() -> InputError:

@@ -27,6 +27,7 @@ else:
             raise missing(sys.modules[__name__], name, __all__)
         from actorflow.data import public
 
+        # All at once: whoever asks for one name has loaded the others' modules with it.
         globals().update((public_name, vars(public)[public_name]) for public_name in __all__)
         return globals()[name]
 

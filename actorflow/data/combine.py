@@ -53,6 +53,7 @@ def interleave(*pipelines: Pipeline, cycle: int | None = None, block: int = 1) -
 
 def _sources(verb: str, pipelines: tuple[Any, ...]) -> list[Source]:
     checks.check(verb, "sources", pipelines, bool(pipelines), "at least one")
+    # One source is allowed: a list of them may have been made by a program.
     found = []
     for each in pipelines:
         if not isinstance(each, Pipeline):
@@ -62,6 +63,8 @@ def _sources(verb: str, pipelines: tuple[Any, ...]) -> list[Source]:
         if source is None:
             checks.check(verb, "sources", each, False, "without stages", hint)
         assert source is not None
+        # Read again in every epoch, and from any position: what gives its elements once cannot be one of
+        # several.
         once = source.once if isinstance(source, Once) else None
         checks.check(verb, "sources", each, once is None, f"that can be read again: {once}")
         found.append(source)

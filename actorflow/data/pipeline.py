@@ -31,6 +31,7 @@ def _same(count: float) -> Length:
     return count
 
 
+# Nothing stays nothing, whatever a filter keeps.
 def _unknown(count: float) -> Length:
     return 0 if count == 0 else None
 
@@ -83,6 +84,7 @@ class Pipeline:
             max_bytes: With threads or processes: a queue of so many bytes right behind the map, and no
                 element larger than that.
         """
+        # ORDER: the function first: the most likely mistake, and its name is part of the other messages.
         f = checks.function("map", _find_function(function) if isinstance(function, str) else function)
         size = checks.optional("map", "element_bytes", element_bytes, 0)
         as_bits = isinstance(random, str) and random == "bits"
@@ -99,6 +101,7 @@ class Pipeline:
         count = n or m
         most = checks.optional("map", "max_bytes", max_bytes)
         checks.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
+        # Found by its name already here: in a process nobody would see why it was not.
         name = None if m is None else _name(f)
         workers = None if count is None else Workers(f, count, name, ordered, random, as_bits, seed)
         own = seed
@@ -108,6 +111,7 @@ class Pipeline:
             lambda place, drawn: Map(
                 place, f, (drawn if own is None else own) if random else None, as_bits=as_bits
             ),
+            # What a function makes may have any size, unless the user says it.
             _same,
             workers=workers,
             scales=False,
@@ -133,6 +137,7 @@ class Pipeline:
             seed: Of the draws; drawn when the pipeline is opened if there is none.
         """
         n, own = checks.whole("shuffle", "size", size), checks.seed("shuffle", seed)
+        # How many are held is part of the order, and the order part of what a position means.
         return self._with(
             f"shuffle({n})",
             f"seed {own}",
@@ -150,6 +155,7 @@ class Pipeline:
             f"repeat({'' if n is None else n})",
             "",
             lambda place, _: Repeat(place, n),
+            # For ever nothing is nothing.
             lambda length: 0 if length == 0 else length * times,
         )
 
@@ -233,6 +239,7 @@ class Pipeline:
             ),
             _unknown,
             holds=sum(counts),
+            # At most one batch of each bucket waits to be full.
             gathers=max(counts),
             scales=False,
             looks=True,
@@ -290,6 +297,7 @@ class Pipeline:
         n = checks.whole("prefetch", "size", size)
         most = checks.optional("prefetch", "max_bytes", max_bytes)
         try:
+            # A card that is not there is told now, at the user's line, and not when the stream runs.
             copy = on_the_way_to(device)
         except ActorflowError as error:
             raise error.at(Where(defined_at=source_line())) from error.__cause__
@@ -309,6 +317,7 @@ class Pipeline:
         stage = Stage(
             call_site=CallSite(label, source_line()), settings=told, operator=operator, length=length, **more
         )
+        # Immutable: streams that run, and pipelines made of this one, keep what they have.
         made = object.__new__(Pipeline)
         made._source, made._call_site, made._stages = self._source, self._call_site, (*self._stages, stage)
         return made
@@ -326,6 +335,7 @@ class Pipeline:
         for stage in self._stages:
             if count is None:
                 break
+            # From stage to stage, as far as anybody knows.
             count, unknown = stage.length(count), stage.call_site
         if count is None or count > sys.maxsize:
             why = "the number of elements is not known" if count is None else "there is no end"

@@ -47,11 +47,13 @@ def _pipeline(make: Callable[P, Source]) -> Callable[P, Pipeline]:
 
     @wraps(make)
     def begun(*args: P.args, **kwargs: P.kwargs) -> Pipeline:
+        # The user's line: the error would name this one.
         try:
             return Pipeline(make(*args, **kwargs))
         except ActorflowError as error:
             raise error.at(Where(defined_at=source_line())) from error.__cause__
 
+    # What users see and type checkers read is a pipeline, though the function makes a source.
     begun.__annotations__ = {**make.__annotations__, "return": "Pipeline"}
     begun.__dict__["__signature__"] = signature(make).replace(return_annotation="Pipeline")
     begun.__module__ = __name__

@@ -1,9 +1,8 @@
 """Which dtypes an op takes: found by asking its spec rule, so that nobody writes them down twice.
 
-A rule is asked with inputs of unknown rank, since it then looks at little but dtypes. The
-attributes that it reads come from the defaults of the constructor, and where there is none, values
-are tried until the rule answers. What cannot be found so is said to be unknown, never guessed; the
-conformance suite of the ops asks every rule again, with arrays, and compares.
+A rule is asked with inputs of unknown rank, since it then looks at little but dtypes. What cannot be found so
+is said to be unknown, never guessed; the conformance suite of the ops asks every rule again, with arrays, and
+compares.
 """
 
 from __future__ import annotations
@@ -66,6 +65,8 @@ def find_accepted(definition: OpDef) -> Accepted | None:
     expected = len(tensors)
     if definition.effect in (Effect.FEED, Effect.ARGUMENT, Effect.CONSTANT, Effect.RANDOM):
         expected = 0  # the value comes from elsewhere, if the rule is content without inputs
+    # The number of inputs that the constructor lets expect first, and none at last: a rule may be content
+    # without any.
     counts = sorted(range(_MOST_INPUTS + 1), key=lambda n: (n != expected, n == 0, n))
     for count in counts:
         for lists in _lists(definition, count):
@@ -80,6 +81,8 @@ def find_accepted(definition: OpDef) -> Accepted | None:
                     others = (
                         tensors - worlds[0].keys()
                     )  # a number is an attribute, a tensor would be an input
+                    # An input too many would be ignored by the rule: only so many count as there are tensors
+                    # to give.
                     kept = count if others == tensors else min(count, len(others))
                     every = definition.asked_with or tuple(worlds)
                     return _explore(rule, every, base[:kept])
@@ -105,6 +108,7 @@ def _of_lists(rule: SpecRule, lists: Sequence[bool]) -> SpecRule:
 def _bases(count: int) -> Iterator[tuple[DType, ...]]:
     """Dtypes to begin with: all alike, then mixed; of many inputs only floats and integers."""
     yield from ((dtype,) * count for dtype in _KINDS)
+    # Mixed ones where they must differ, as indices do.
     if count > 1:
         yield from product(_KINDS if count < 4 else _KINDS[:2], repeat=count)
 
@@ -114,9 +118,12 @@ def _ask_rule(
 ) -> Sequence[Spec] | str | None:
     """The specs that the rule gives, the attribute that it misses, or None: wrong ones make it stumble."""
     try:
+        # Of unknown rank a rule looks at little but dtypes.
         return tuple(rule([Spec(None, dtype) for dtype in dtypes], attrs))
+    # The attribute that it looked for and did not find: the next one to try values for.
     except KeyError as error:
         return str(error.args[0]) if error.args and isinstance(error.args[0], str) else None
+    # Wrong attributes and dtypes make it stumble in its own way.
     except (
         ActorflowError,
         ArithmeticError,
@@ -133,12 +140,14 @@ def _pleasing(
     rule: SpecRule, parameters: Sequence[Parameter], base: Sequence[DType]
 ) -> Mapping[str, Attr] | None:
     """Attributes with which the rule takes `base`, None when none of those tried will do."""
+    # Attributes come from the defaults of the constructor; where there is none, values are tried.
     defaults = {p.name: p.default for p in parameters if p.default is not Parameter.empty}
     tried: dict[str, tuple[Any, ...]] = {}
     while True:
         for values in islice(product(*tried.values()), _MOST_TRIED):
             attrs = dict(zip(tried, values, strict=True))
             answer = _ask_rule(rule, base, attrs)
+            # One more attribute is needed: all values of those known are tried with each of its own.
             if isinstance(answer, str) and answer not in tried:
                 first = (defaults[answer],) if answer in defaults else ()
                 tried[answer] = (*first, *_TRIED)
@@ -154,6 +163,7 @@ def _explore(rule: SpecRule, attrs: Sequence[Mapping[str, Attr]], base: Sequence
     count = len(base)
     found: set[tuple[DType, ...]] = set()
     made: set[DType] = set()
+    # An attribute may name a dtype that comes out, or that is taken.
     for world in (w for one in attrs for w in _of_every_dtype(one)):
         for dtypes in _around(base):
             answer = _ask_rule(rule, dtypes, world)
@@ -161,6 +171,7 @@ def _explore(rule: SpecRule, attrs: Sequence[Mapping[str, Attr]], base: Sequence
                 found.add(dtypes)
                 made.update(spec.dtype for spec in answer)
     inputs = tuple(_input_names({f[i] for f in found}) for i in range(count))
+    # Two inputs must share a dtype if none of the answers was ever good where they differed.
     alike = tuple(
         next(
             j for j in range(count) if j == i or (inputs[i] == inputs[j] and all(f[i] == f[j] for f in found))

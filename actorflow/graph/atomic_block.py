@@ -3,11 +3,6 @@
 A block is a chain of `lock_variable` nodes, one a variable; then its own nodes, which all wait for the
 last of them; then one `unlock_variables`. They have ids in a row: what lies between the first lock and
 the end is the block. Reads and writes inside carry its name in `attrs["block"]`.
-
-Locks are taken in one order by every graph and session of a system: first what is shared, by container
-and shared name, then what is the session's own, by name. So nobody who holds a lock waits for one that
-comes before it, and there is no ring of waits. That asks for more: inside, nothing may wait for anything
-but these locks.
 """
 
 from __future__ import annotations
@@ -39,6 +34,9 @@ class Block:
 def in_order(names: Iterable[str], resources: Mapping[str, ResourceDef]) -> tuple[str, ...]:
     """Returns the names of variables in the order in which everybody locks them."""
 
+    # One order for every graph and session of a system: first what is shared, by container and shared name,
+    # then what is the session's own, by name. So nobody who holds a lock waits for one that comes before it:
+    # there is no ring of waits.
     def key(name: str) -> tuple[bool, str, str]:
         found = resources[name]
         if found.shared_name is None:
@@ -64,6 +62,7 @@ def marks(
     """
     effect = op.effect
     if effect in (Effect.READ, Effect.WRITE):
+        # That there is no ring asks for more: inside, nothing may wait for anything but the locks.
         resource = attrs["resource"]
         found = resources.get(resource)
         if found is not None and not isinstance(found, VariableDef):
@@ -98,6 +97,7 @@ _REFUSED: Mapping[Effect, str] = {
 
 def end_of(nodes: Sequence[Node], lock: Node) -> Node:
     """Returns the end of the block that `lock` belongs to; GraphError while it is being built."""
+    # The end has a larger id than any of its locks.
     for node in nodes[lock.id :]:
         if node.op == "unlock_variables" and node.attrs["block"] == lock.attrs["block"]:
             return node
@@ -115,6 +115,8 @@ def check_blocks(nodes: Sequence[Node], resources: Mapping[str, ResourceDef]) ->
     """
     locks: list[Node] = []
     ended: set[str] = set()
+    # What locks in another order, or waits inside, could make steps wait for each other for ever: a graph
+    # that was read is not believed to have been built by `af.atomic`.
     for node in nodes:
         op = lookup(node.op)
         if op.effect is Effect.LOCK:
@@ -145,6 +147,7 @@ def _check_lock(
         raise _wrong(node, "stands inside another atomic block")
     if len(locks) == len(names) or node.attrs.get("resource") != names[len(locks)]:
         raise _wrong(node, "locks out of turn")
+    # By the chain of controls the locks are taken in order.
     if locks and locks[-1].id not in node.controls:
         raise _wrong(node, "does not wait for the lock before it")
 
@@ -157,10 +160,12 @@ def _check_end(node: Node, locks: Sequence[Node]) -> None:
 
 
 def _check_inside(node: Node, op: OpDef, locks: Sequence[Node], resources: Mapping[str, ResourceDef]) -> None:
+    # A constant waits for nobody: it may lie anywhere.
     if op.effect is Effect.CONSTANT:
         return
     names: tuple[str, ...] = locks[0].attrs["resources"]
     block = Block(locks[0].attrs["block"], names, locks[0].defined_at)
+    # The same rule as while building.
     try:
         marked = marks(block, op, node.attrs, resources)
     except GraphError as error:

@@ -109,6 +109,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
             _check_path_inside(graph, targets, part)
     for x in wanted:
         _check_read_outside(graph, targets, [part for part in _parts(x) if not isinstance(part, Tensor)])
+    # A partitioned variable gets its parts' gradients joined.
     parted = [[next(found) for _ in _parts(x)] for x in wanted]
     return [x.join_gradient(g) if _is_parted(x) else g[0] for x, g in zip(wanted, parted, strict=True)]
 
@@ -117,11 +118,13 @@ def _check_path_inside(body: Body, targets: Sequence[Tensor], x: Any) -> None:
     """Raises GradientError when a y depends on an x outside of the body in which gradients are asked for."""
 
     def ports_of(graph: Graph) -> set[Port]:
+        # Of a variable every read in that graph stands for it.
         if not isinstance(x, Tensor):
             reads = (node for node in graph.nodes if node.op == "read_variable")
             return {Port(node.id) for node in reads if node.attrs["resource"] == x.name}
         if x.graph is graph:
             return {x.port}
+        # What the body has captured of it: a path outside may lead there.
         known = (
             graph.find_capture(x.graph, x.port)
             if isinstance(graph, Body) and is_around(x.graph, graph)
@@ -165,6 +168,7 @@ def back_through(
         ys: Ports of it, each with the gradient that it starts with, a tensor of the current graph.
         xs: Ports of it.
     """
+    # The sweep goes through the body, and builds in the graph around it.
     targets = [Tensor(body, port) for port, _ in ys]
     sources = [_GradientSource(Tensor(body, port).name, (port,), is_variable=False) for port in xs]
     sweep = _Sweep(body, targets, sources, frozenset())
@@ -263,7 +267,9 @@ class _Sweep:
         self.targets = targets
         self.sources = sources
         self.stop = stop
+        # Integers among the xs get None: nothing flows to them.
         self.wanted = {port: s.name for s in sources for port in s.ports if self._differentiable(port)}
+        # Nothing before the first x or after the last y lies on a path.
         self.first = min((port.node for port in self.wanted), default=NodeId(len(graph.nodes)))
         self.last = max((y.port.node for y in targets), default=NodeId(-1))
         self.live = self._live()
@@ -276,12 +282,16 @@ class _Sweep:
     def _live(self) -> set[Port]:
         """The ports that depend on an x by a path that carries gradients; the xs among them."""
         live = set(self.wanted)
+        # Forwards, so that an input's port is known by then: ids are a topological order.
         for node in self.graph.nodes[self.first : self.last + 1]:
             if not any(p in live for p in node.inputs):
                 continue
+            # The path just ends there.
             if opdef.lookup(node.op).gradient is NOT_DIFFERENTIABLE:
                 continue
             ports = (Port(node.id, i) for i in range(len(node.outputs)))
+            # A stop cuts what flows through a node; an x among the stops is in `wanted`, and keeps its
+            # gradient.
             live.update(p for p in ports if p not in self.stop and self._differentiable(p))
         return live
 
@@ -291,6 +301,7 @@ class _Sweep:
             message = f"ys of gradients are floating, got {name_of(y)!r} {y.spec}"
             raise GradientError(message, where=y.node.where, hint="convert it with af.cast")
         if start is None:
+            # No path to an x: no ones are built for nobody.
             if y.port not in self.live:
                 return
             with on_behalf_of(y.node, "gradients"):
@@ -300,6 +311,7 @@ class _Sweep:
             if not fits(grad.spec, y.spec):
                 message = f"the gradient of {name_of(y)!r} must fit {y.spec}, got {grad.spec}"
                 raise SpecError(message, where=y.node.where)
+        # Checked all the same: a start that does not fit is an error, wherever it would lead.
         if y.port in self.live:
             self.parts.setdefault(y.port, []).append(_PartialGradient(grad, y.node))
 
@@ -311,12 +323,15 @@ class _Sweep:
 
     def _visit(self, node: Node) -> None:
         ports = [Port(node.id, i) for i in range(len(node.outputs))]
+        # ORDER: a node's turn comes when all who use it have had theirs, so its parts are complete.
         for port in ports:
             if port in self.parts:
                 self.totals[port] = self._total(node, self.parts.pop(port))
+        # What is stopped has a total, for an x, but hands nothing on.
         totals = [None if port in self.stop else self.totals.get(port) for port in ports]
         grads = [None if total is None else total.grad for total in totals]
         needs = tuple(port in self.live for port in node.inputs)
+        # Only where an x lies behind it and a y before it.
         if any(needs) and any(g is not None for g in grads):
             self._apply(Use(self.graph, node, needs), grads)
 
@@ -331,6 +346,7 @@ class _Sweep:
             hint = "stop the gradient there, or register one with @op(..., gradient=…)"
             raise GradientError(message, where=node.where, hint=hint)
         if any(isinstance(g, IndexedSlices) for g in grads):
+            # Told before the rule sees them: it may make them dense, and the user hears whose rows they are.
             by = f"the gradient of {node.op}"
             grads = [
                 g.with_origin(self._name_source(node, g), by) if isinstance(g, IndexedSlices) else g
@@ -341,14 +357,17 @@ class _Sweep:
             message = f"gradients are of real numbers, got complex ones on the path {self._path(node)}"
             raise GradientError(message, where=node.where)
         assert callable(rule)
+        # What a rule builds belongs to the forward node: an error in it names the user's line.
         with on_behalf_of(node, "gradients"):
             back = tuple(rule(use, *(grads if definition.sparse else map(_dense, grads))))
         if len(back) != len(node.inputs):
             message = f"a gradient rule gives one gradient an input, got {len(back)} for {len(node.inputs)}"
             raise GradientError(message, where=node.where)
         for i, (port, needed, grad) in enumerate(zip(node.inputs, use.needs, back, strict=True)):
+            # None for an input whose gradient nobody wants, or through which none flows.
             if not needed or grad is None:
                 continue
+            # Checked here, where it is known whose rule it was.
             if not fits(grad.spec, use.inputs[i].spec):
                 message = f"the gradient of input {i} must fit {use.inputs[i].spec}, got {grad.spec}"
                 raise GradientError(message, where=node.where)
@@ -357,9 +376,12 @@ class _Sweep:
     def _of_source(self, source: _GradientSource) -> Gradient | None:
         used = [port for port in source.ports if port in self.totals]
         if not used:
+            # None, not zeros: so a parameter that was left out of the loss is seen.
             return None
+        # A variable may have been read on both sides of a write: those are two values.
         self._check_one_value(source.name, used)
         totals = [self.totals[port] for port in used]
+        # Rows of what is of open size are no table: nobody would know it by a name.
         whose = source.name if source.is_variable or totals[0].grad.spec.is_static else ""
         grad = self._total(self.graph.nodes[source.ports[0].node], totals, whose).grad
         return grad.with_origin(whose) if isinstance(grad, IndexedSlices) else grad
@@ -371,6 +393,7 @@ class _Sweep:
         dense = next((part for part in parts if not isinstance(part.grad, IndexedSlices)), None)
         by = (dense or parts[0]).by
         if dense is not None:
+            # Sparse rows beside a dense gradient become dense: that costs a step all rows, and is told.
             for grad in (part.grad for part in parts if isinstance(part.grad, IndexedSlices)):
                 name = self._name_source(node, grad) if whose is None else whose
                 what = f"a sum with the dense gradient of {by.op}"
@@ -392,6 +415,7 @@ class _Sweep:
     def _check_one_value(self, name: str, reads: Sequence[Port]) -> None:
         """Raises GradientError when `reads` of variable `name`, in program order, span a write to it."""
         nodes = self.graph.nodes
+        # In program order: a write between two reads lies between their ids.
         for before, after in pairwise(port.node for port in reads):
             for node in nodes[before + 1 : after]:
                 if _writes(node, name):
@@ -407,6 +431,7 @@ class _Sweep:
 
     def _path(self, node: Node) -> str:
         """`y → x` for some y and x with `node` between them, in the user's names."""
+        # Forwards for the y, then backwards along live ports for the x: some path, to name it in the error.
         above = {node.id}
         for later in self.graph.nodes[node.id + 1 : self.last + 1]:
             if any(p.node in above for p in later.inputs):
@@ -441,8 +466,7 @@ def fits(grad: Spec, of: Spec) -> bool:
 def _sum_of(node: Node, parts: Sequence[Gradient]) -> Gradient:
     """The sum of partial gradients, folded from the left in the order of their arrival.
 
-    It is sparse when all parts are: their slices, one after the other. Halves are added up in float32
-    and rounded once, as everywhere: bfloat16 would count to 256.
+    It is sparse when all parts are: their slices, one after the other.
     """
     if len(parts) == 1:
         return parts[0]
@@ -460,6 +484,7 @@ def _sum_of(node: Node, parts: Sequence[Gradient]) -> Gradient:
             for part in rest:
                 total = total + part
             return total
+        # Halves are added up in float32 and rounded once, as everywhere: bfloat16 would count to 256.
         cast = opdef.lookup("cast").constructor
         total = cast(total, wide)
         for part in rest:

@@ -43,6 +43,7 @@ class Body(Graph):
     def __init__(self, outer: Graph, key: str, what: str, defined_at: str) -> None:
         super().__init__(seed=outer.seed)
         free, n = key, 0
+        # Kept under a number where a loop of that name has been built before.
         while free in outer.bodies:
             n += 1
             free = f"{key}_{n}"
@@ -55,8 +56,10 @@ class Body(Graph):
         self.results: tuple[Port, ...] = ()
         self.implicit: set[NodeId] = set()
         self.complete = False
+        # The tables are the outermost graph's: keys and indices mean the same in all bodies.
         self.constants, self.resources = outer.constants, outer.resources
         self.objects, self.likenesses, self.bodies = outer.objects, outer.likenesses, outer.bodies
+        # Random ops of two bodies must not draw alike, though their ids do: the key tells them apart.
         self.salt = int.from_bytes(blake2b(key.encode(), digest_size=7).digest(), "big")
         around = outer.scope
         self.scope = Scope(
@@ -84,6 +87,7 @@ class Body(Graph):
         if self.complete:
             message = f"{self.what} is complete, nothing is added to it"
             raise InternalError(message, where=Where(defined_at=self.defined_at))
+        # An argument has no place of its own, whatever scope is open.
         scope = self.scope
         self.scope = Scope(name=f"{self.key}/")
         try:
@@ -108,6 +112,7 @@ class Body(Graph):
     def find_capture(self, graph: Graph, port: Port) -> Port | None:
         """Returns what stands here for a tensor of a graph around, None where it is not captured."""
         if graph is not self.outer:
+            # Known one body further out: it may have been captured from there.
             within = self.outer.find_capture(graph, port) if isinstance(self.outer, Body) else None
             return None if within is None else self._captures.get(within)
         return self._captures.get(port)
@@ -123,6 +128,7 @@ class Body(Graph):
                 node = graph.nodes[port.node]
                 message = f"{node.name!r} is not computed around {self.what}"
                 raise GraphError(message, where=node.where, hint=_hint(graph))
+            # From body to body inwards: each takes it as an argument of its own node.
             port = self.outer.capture(graph, port)
         found = self._captures.get(port)
         if found is None:
@@ -155,6 +161,7 @@ class Body(Graph):
         self._captures[outside] = Port(read)
         node = self.nodes[read]
         attrs = {"spec": as_attr(node.outputs[0])}
+        # The node keeps its id and its name, so what uses it does not change.
         self.nodes[read] = replace(node, op=ARGUMENT, controls=(), attrs=attrs, colocate=None)
 
     def _same(self, node: NodeId, port: Port) -> None:
@@ -164,8 +171,10 @@ class Body(Graph):
 
     def finish(self, results: Sequence[Port], captured: Sequence[Port]) -> None:
         """Completes it: with these results, and an argument for each of these captures, in their order."""
+        # What is given each time comes first; captures in the order that all bodies of the node share.
         given = self.arguments[: self.given]
         for port in captured:
+            # Captured by another body of the node, not by this one: it gets the argument all the same.
             if port not in self._captures:
                 node = self.outer.nodes[port.node]
                 self._captures[port] = self.add_argument(
@@ -179,6 +188,7 @@ class Body(Graph):
     def restored(self, arguments: Sequence[Port], given: int, results: Sequence[Port]) -> None:
         """Completes a body that was read: of what its captures stand for, only their number is known."""
         self.arguments = list(arguments)
+        # It stands for nothing that could be looked up: the graph around is not known any more.
         self.captured = [Port(NodeId(-1))] * (len(arguments) - given)
         self.results = tuple(results)
         self.complete = True
@@ -221,6 +231,7 @@ def is_around(graph: Graph, inner: Graph) -> bool:
 
 def elsewhere(graph: Graph, here: Graph) -> tuple[str, str]:
     """Returns why nothing of `graph` can be used in `here`, as the end of a sentence, and what to try."""
+    # Of the same outermost graph it can be got out of the body, of another it cannot.
     if isinstance(graph, Body) and root_of(graph) is root_of(here):
         why = f"is computed inside {graph.what} ({graph.defined_at}), and known only there"
         return why, "let that return it, and use what the op gives"

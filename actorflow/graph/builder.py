@@ -49,6 +49,7 @@ class Tensor(OneArray):
     graph: Graph
     port: Port
 
+    # Type checkers see what there is; at run time whoever tries `af.Tensor([1, 2])` is told what to write.
     if TYPE_CHECKING:
 
         def __init__(self, graph: Graph, port: Port) -> None: ...
@@ -115,6 +116,7 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     """
     if isinstance(value, Tensor):
         graph = current_or_none()
+        # A tensor outside of any `with g:` passes: what is built of it finds its graph, or says so.
         if graph is None and not isinstance(value.graph, Body):
             return value  # what is built of it says whether there is a graph to build into
         graph = current()
@@ -126,6 +128,7 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     graph = current()
     line = graph.scope.defined_at or source_line()
     try:
+        # OWNS: a copy: the user may go on writing into the array.
         array = read_only_copy(_as_constant(value, dtype))
         found = as_dtype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
@@ -155,6 +158,7 @@ def _capture(graph: Graph, value: Tensor) -> Tensor:
 
 def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
+    # A Python number takes the dtype beside it, where that holds its kind.
     if dtype is not None and isinstance(value, bool | int | float | complex):
         if isinstance(value, bool) and dtype.kind not in "bO":
             message = "it is a bool, and bool and numbers do not mix; write 0 or 1"
@@ -167,12 +171,14 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
             raise TypeError(message)
         return convert_numbers(value, dtype)
     array = as_checked_array(value)
+    # What has a dtype means it.
     if hasattr(value, "dtype"):
         return array
     if dtype is not None and array.dtype.kind != "O":
         return convert_numbers(value, dtype)
     if array.dtype.kind == "f":
         return array.astype("float32")  # what Python floats mean to a framework
+    # Integers are int32 where they fit.
     if array.dtype.kind == "i" and array.min(initial=0) >= -(2**31) and array.max(initial=0) < 2**31:
         return array.astype("int32")
     return array
@@ -187,6 +193,7 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
     numbers = (bool, int, float, complex)
+    # Made once: `first` has its node already.
     return tuple(
         first
         if first is not None and v is typed[0]
@@ -204,16 +211,21 @@ def promote(*values: Any) -> tuple[Tensor, ...]:
     Raises:
         SpecError: for a Python number that the dtype cannot hold.
     """
+    # 1. Whatever has a dtype of its own. Numbers, lists and numpy's own wide arrays do not count yet.
     typed = [None if isinstance(v, _WEAK) or _is_wide(v) else as_tensor(v) for v in values]
     beside = common(dict.fromkeys(t.dtype for t in typed if t is not None))
+    # 2. Wide arrays beside a floating tensor take its dtype; alone, or beside integers, they keep their own.
     typed = [_unless_weak(v, beside) if t is None else t for t, v in zip(typed, values, strict=True)]
     dtypes = dict.fromkeys(t.dtype for t in typed if t is not None)
     if not dtypes:
         return as_tensors(*values)
+    # 3. The dtype to which all mix.
     wanted = common(dtypes)
+    # They do not mix: left for the op's rule, which names them.
     if wanted is None:
         first = next(iter(dtypes))
         return tuple(_weak(v, first) if t is None else t for t, v in zip(typed, values, strict=True))
+    # 4. All take it: numbers where it holds their kind, tensors by a cast.
     return tuple(
         _weak(v, wanted) if t is None else t if t.dtype == wanted else _convert(t, wanted)
         for t, v in zip(typed, values, strict=True)
@@ -263,6 +275,7 @@ def _weak(value: Any, dtype: DType) -> Tensor:
             kind = as_array(value).dtype.kind
         except ValueError:  # ragged: as_tensor says so
             return as_tensor(value)
+        # A list of floats beside integers stays what it is, for the rule to refuse.
         if kind not in "iufc" or dtype.kind == "b" or _ORDER[kind] > _ORDER.get(dtype.kind, -1):
             return as_tensor(value)
     return as_tensor(value, dtype=dtype)
@@ -285,17 +298,20 @@ def build(
     """
     graph = current()
     rule = opdef.lookup(op).spec
+    # Inputs before `first` do not mix with the others.
     if isinstance(rule, Promoting):
         tensors = (*as_tensors(*inputs[: rule.first]), *promote(*inputs[rule.first :]))
     else:
         tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
     for key, value in attributes.items():
+        # So that a graph can be written down, and sent.
         if not is_plain(value):
             message = f"attributes are plain values and tuples of them, got {key}={value!r:.60} for {op!r}"
             raise GraphError(message)
     line = graph.scope.defined_at or source_line()
     wanted = name or op
+    # Inside of an atomic block every node says so, or may not be there.
     if graph.scope.block is not None:
         attributes.update(_marks(graph, op, attributes, Where(op=op, defined_at=line)))
     try:
@@ -304,6 +320,7 @@ def build(
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
         given = [v if isinstance(v, Tensor) else t for v, t in zip(inputs, tensors, strict=True)]  # not casts
         raise _locate(error, where, given) from None
+    # ORDER: the node is added when nothing can refuse it any more.
     node = graph.add(
         op,
         name=wanted,
@@ -378,7 +395,10 @@ def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
     names, only the last part of the name counts.
     """
     graph = current()
+    # What is built for a node goes where the node is, whatever scope is open now; a node without a place
+    # leaves that open.
     has_place = bool(node.device or node.colocate)
+    # Inside a body, whose nodes have long names, only the last part counts.
     local = node.name.rpartition("/")[2] if isinstance(graph, Body) else node.name
     scope = replace(
         graph.scope,
@@ -428,6 +448,7 @@ def colocate_with(target: Any) -> Iterator[None]:
         why, hint = elsewhere(target.graph, graph)
         message = f"colocate_with takes what lives in this graph, {target!r} {why}"
         raise GraphError(message, where=Where(defined_at=source_line()), hint=hint)
+    # Scopes around it do not count inside: they may forbid the target's device.
     asked = target.node.device if isinstance(target, Tensor) else graph.resources[name].device
     with graph.use_scope(replace(graph.scope, colocate=name, device=asked)):
         yield

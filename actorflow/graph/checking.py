@@ -35,11 +35,13 @@ def check_functions(graph: Graph) -> None:
     through others, since a step would have no end of plans.
     """
     bodies: Mapping[str, Body] = graph.bodies
+    # ORDER: each node by itself first, so that keys and counts can be believed below.
     for where in (graph, *bodies.values()):
         _check_arguments(where)
         for node in where.nodes:
             if opdef.lookup(node.op).effect is Effect.FUNCTION:
                 _check_node(where, node)
+    # No body runs itself, be it through others: a step would have no end of plans.
     state: dict[str, bool] = {}
     for key in bodies:
         _check_ends(bodies, key, state)
@@ -57,6 +59,7 @@ def _check_arguments(graph: Graph) -> None:
 def _check_attrs(node: Node) -> None:
     kinds = {**_EVERY, **dict.fromkeys(_NAMES, (tuple,)), **_OWN.get(node.op, {})}
     for key, allowed in kinds.items():
+        # A default that no field has, so that a missing one is refused as well.
         if type(node.attrs.get(key, kinds)) not in allowed:
             said = " or ".join("None" if kind is _NONE else kind.__name__ for kind in allowed)
             message = f"attribute {key!r} of {node.op!r} is {said}, got {node.attrs.get(key)!r:.60}"
@@ -77,6 +80,7 @@ def _check_node(graph: Graph, node: Node) -> None:
             raise GraphError(message, where=node.where)
     bodies, attrs = bodies_of(graph, node), node.attrs
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
+    # The number of the branch is no argument.
     given = inputs[1:] if node.op == "case" else inputs
     count = attrs["count"] if node.op == "while_loop" else 0
     for body in bodies:
@@ -88,10 +92,12 @@ def _check_node(graph: Graph, node: Node) -> None:
             )
             raise GraphError(message, where=node.where)
         for a, (wanted, got) in enumerate(zip(arguments, given, strict=True)):
+            # What is given anew each time may change its shape from turn to turn; a capture is what it is.
             if wanted.dtype != got.dtype or (a >= count and wanted != got):
                 message = f"argument {a} of {body.what} is {wanted}, {node.name!r} gives it {got}"
                 raise GraphError(message, where=node.where)
     last = bodies[-1]
+    # A loop gives its turns besides.
     results = len(node.outputs) - len(attrs["saved"]) - (1 if node.op == "while_loop" else 0)
     for body in bodies if node.op != "while_loop" else (last,):
         dtypes = [_spec(body, port).dtype for port in body.results]
@@ -109,6 +115,7 @@ def _check_node(graph: Graph, node: Node) -> None:
 
 def _check_saved(node: Node, bodies: Sequence[Body], entry: Attr) -> None:
     """A value that is kept is one of a body, and said to be what it is."""
+    # Of several branches an entry says which.
     size = 4 if node.op == "case" else 3
     numbers = entry[:-1] if isinstance(entry, tuple) and len(entry) == size else ()
     whole = len(numbers) == size - 1 and all(type(n) is int and n >= 0 for n in numbers)
@@ -128,6 +135,7 @@ def _spec(body: Body, port: Port) -> Spec:
 def _check_ends(bodies: Mapping[str, Body], key: str, state: dict[str, bool]) -> None:
     """Depth first; `state` is False for a body that is being looked at, True for one that ends."""
     if state.get(key):
+        # Seen before and not ended: on the way down.
         return
     if key in state:
         message = f"a body runs others and not itself, {key!r} does"

@@ -54,6 +54,7 @@ class Valueless:
         )
 
     def __format__(self, spec: str) -> str:
+        # An empty format is `f"{tensor}"`: it has a text, if no value.
         if spec:
             self._refuse(f"the format {spec!r}", FETCH)
         return str(self)
@@ -74,6 +75,7 @@ class Valueless:
 def _ours(function: str) -> str:
     """What to write instead of a function of numpy."""
     low = function.lower()
+    # The function of numpy by its own name, where an op is called so.
     known = FUNCTIONS.get(low) or (f"af.{dotted(low)}" if low in opdef.table() and dotted(low) else None)
     return FETCH if known is None else f"use {known}, or {FETCH}"
 

@@ -54,11 +54,14 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     @in_graph_of_inputs
     @wraps(function)
     def constructor(*args: Any, **settings: Any) -> Any:
+        # ORDER: before the function runs, which would build what nobody gets a gradient for.
         _check_settings(function, settings)
         xs = [as_tensor(a) for a in args]
         ys, rule = _parts(function, function(*xs, **settings))
         key = current().add_object(f"custom_gradient/{name}", rule)
         many = as_list(ys)
+        # One node that passes the ys on. The xs are its inputs too, so that gradients for them go by its
+        # rule.
         outputs = build("custom_gradient", (*many, *xs), {"object": key, "outputs": len(many)}, name=name)
         return outputs if isinstance(ys, list | tuple) else outputs[0]
 
@@ -94,6 +97,7 @@ def _parts(function: Callable[..., Any], made: Any) -> tuple[Any, Callable[..., 
         signature = inspect.signature(rule)
     except (TypeError, ValueError):  # of some builtins none is known
         return ys, rule
+    # While the graph is built, not in the gradient: there the user's line is another one.
     try:
         signature.bind(*as_list(ys))
     except TypeError as error:
@@ -121,6 +125,7 @@ def _first_outputs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 
 def _rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
     zeros = opdef.lookup("zeros_like").constructor
+    # The rule is the user's: it gets tensors, and zeros where no gradient comes.
     filled = [zeros(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
     made = use.graph.objects[use.attrs["object"]](*filled)
     back, xs = as_list(made), use.inputs[len(grads) :]
@@ -133,9 +138,11 @@ def _rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
             f"got {len(back)}"
         )
         raise GradientError(message, where=use.node.where, hint="None stands for no gradient")
+    # The ys are only passed on: no other gradient flows through them.
     found: list[Gradient | None] = [None for _ in grads]
     for i, (x, g) in enumerate(zip(xs, back, strict=True)):
         grad = g if g is None or isinstance(g, IndexedSlices) else as_tensor(g, dtype=x.dtype)
+        # What nobody needs may be of any shape.
         if grad is not None and use.needs[len(grads) + i] and not fits(grad.spec, x.spec):
             message = f"the gradient of argument {i} of {use.node.name!r} must fit {x.spec}, got {grad.spec}"
             raise GradientError(message, where=use.node.where)

@@ -33,6 +33,7 @@ def is_worth_a_word(whole: Spec, rows: Shape) -> bool:
         return True
     if prod(n or 0 for n in whole.shape) * whole.dtype.itemsize < FEWEST_BYTES:
         return False
+    # As many rows as there are: dense is no more work.
     return not rows or rows[0] is None or rows[0] < (whole.shape[0] or 0)
 
 
@@ -48,6 +49,7 @@ def tell(whole: Spec, rows: Shape, whose: str, by: str, *, made_at: str, line: s
         made_at: The line from which the rows come.
         line: The line of what takes them; None for the one that is being built.
     """
+    # Nobody knows whose, and of open size: rows that a step brings, no table.
     if not is_worth_a_word(whole, rows) or not (whose or whole.is_static):
         return
     graph = current()
@@ -57,6 +59,7 @@ def tell(whole: Spec, rows: Shape, whose: str, by: str, *, made_at: str, line: s
         f"rows of {table} {whole.dtype.name}, from {made_at}, become dense in {by}, at {at}: each step then "
         "computes all rows. Where that is meant, write grad.to_dense(), or ignore actorflow.errors.DenseRows"
     )
+    # Once for each place, over the whole graph.
     told = root_of(graph).told
     if message not in told:
         warnings.warn(DenseRows(message), stacklevel=users_level())
@@ -67,6 +70,7 @@ def verb_of_the_user() -> str:
     """Returns the name of the function of actorflow that code of the user has called."""
     frame, users = sys._getframe(1), users_frame(sys._getframe(1))
     name = ""
+    # The outermost function of ours below the user's frame, wrappers apart.
     while frame is not users and frame.f_back is not None:
         code = frame.f_code
         wrapper = code.co_name in _WRAPPERS or code.co_name.startswith(("__", "_"))

@@ -46,8 +46,10 @@ class DeviceName:
             message = f"a device is named by a text, got {text!r:.60}"
             raise ConfigError(message, hint=_HINT)
         found: dict[str, tuple[str, ...]] = {}
+        # A leading slash is optional; `""` leaves all open.
         for part in text.removeprefix("/").split("/") if text else ():
             head, _, tail = part.partition(":")
+            # `/cpu:0` is short for `/device:cpu:0`.
             field, value = (head, tail) if head in _FIELDS else ("device", part)
             match = _FIELDS[field].match(value)
             if match is None:
@@ -62,6 +64,7 @@ class DeviceName:
             job=job[0] if job else None,
             task=_number(task[0]) if task else None,
             kind=kind.lower() if kind else None,
+            # `gpu` alone means any of them.
             index=_number(index or ANY) if kind else None,
         )
 
@@ -73,6 +76,7 @@ class DeviceName:
     @property
     def is_whole(self) -> bool:
         """Whether one device of one process is meant, or of the own process where none is named."""
+        # Where no process is named the own one is meant.
         process = (self.job, self.task) if self.names_process else ()
         return all(field not in (None, ANY) for field in (*process, self.kind, self.index))
 
@@ -113,6 +117,7 @@ def merge(inner: str, outer: str) -> str:
         ConfigError: when one of them is no name of a device.
     """
     name = DeviceName.parse(inner)
+    # ORDER: parsed first, since a scope that is no name is refused wherever it stands.
     if not outer:
         return inner
     if not inner:

@@ -1,7 +1,6 @@
 """Directional derivatives, made of gradients: Jacobian times vector, and Hessian times vector.
 
-A reverse sweep gives u ↦ Jᵀu, which is linear in u; the gradient of that for u, started from v, is
-Jv. So forward mode needs no rules of its own, and its results can be differentiated again.
+Forward mode needs no rules of its own, and its results can be differentiated again.
 
 Source: Townsend, "A new trick for calculating Jacobian vector products", 2017; Pearlmutter, "Fast
 exact multiplication by the Hessian", Neural Computation 1994, by two reverse sweeps.
@@ -44,12 +43,14 @@ def jvp(ys: Any, xs: Any, vs: Any) -> list[Tensor | None]:
     """
     targets, sources = [as_tensor(y) for y in as_list(ys)], as_list(xs)
     along = _directions("jvp", sources, vs)
+    # u, in which the gradient Jᵀu is linear: its value does not matter, its gradient does.
     zeros_like = opdef.lookup("zeros_like").constructor
     duals = [zeros_like(y) for y in targets]
     pulled = [gradients([y], sources, [dual]) for y, dual in zip(targets, duals, strict=True)]
     moved = []
     for dual, grads in zip(duals, pulled, strict=True):
         pairs = [_dense_pair(g, v) for g, v in zip(grads, along, strict=True) if g is not None]
+        # The gradient of that for u, started from v: Jv.
         (pushed,) = gradients([g for g, _ in pairs], [dual], [v for _, v in pairs])
         moved.append(None if pushed is None else as_tensor(pushed))
     return moved
@@ -78,6 +79,7 @@ def hessian_vector_product(y: Any, xs: Any, vs: Any) -> list[Gradient | None]:
     sources = as_list(xs)
     along = _directions("hessian_vector_product", sources, vs)
     grads = gradients([y], sources)
+    # A reverse sweep over the slope: H v, without H.
     pairs = [_dense_pair(g, v) for g, v in zip(grads, along, strict=True) if g is not None]
     return gradients([g for g, _ in pairs], sources, [v for _, v in pairs])
 
@@ -86,6 +88,7 @@ def _dense_pair(grad: Gradient, v: Tensor) -> tuple[Tensor, Tensor]:
     """A gradient and its direction as tensors of one shape: those of the rows, when it is sparse."""
     if not isinstance(grad, IndexedSlices):
         return grad, v
+    # A sparse gradient changes only by what v does to its rows.
     return grad.values, opdef.lookup("gather").constructor(v, grad.indices)
 
 

@@ -72,11 +72,13 @@ class Graph:
         self._tokens: list[Token[Graph | None]] = []
 
     def __enter__(self) -> Self:
+        # A stack of tokens: blocks of one graph may be nested.
         self._tokens.append(_current.set(self))
         return self
 
     def check_free(self) -> None:
         """Raises GraphError where a block that is none of this context builds it: both would add nodes."""
+        # Open, and not in this context: another thread or task has it.
         if self._tokens and _current.get() is None:
             message = "a graph is built in one thread or task at a time, and `with g:` is open in another"
             raise GraphError(message, hint="build there, or once that block has ended")
@@ -115,6 +117,7 @@ class Graph:
         found = self._by_name.get(name)
         if found is None:
             message = f"the graph has no node named {name!r}"
+            # Near by the first letters of the last part of their names.
             near = [n for n in self._by_name if n.split("/")[-1][:3] == name.split("/")[-1][:3]]
             raise GraphError(message, hint=f"near it are {', '.join(near[:8])}" if near else None)
         return self.nodes[found]
@@ -176,6 +179,7 @@ class Graph:
         Plans that were made before do not ask for them.
         """
         before = self.nodes[node]
+        # Plans that were made before do not ask for the new outputs, so they stay right.
         if outputs[: len(before.outputs)] != before.outputs:
             message = f"a node that grows keeps the outputs it has, {before.name!r} would not"
             raise InternalError(message, where=before.where)
@@ -192,6 +196,7 @@ class Graph:
             message = f"names are unique, {wanted!r} is taken by the {taken.op} defined at {taken.defined_at}"
             raise GraphError(message, hint="choose another name, or open a name scope")
         while True:
+            # Counted by name, or the n-th of one name would try n of them.
             n = self._counts[wanted] = self._counts.get(wanted, 0) + 1
             if (found := f"{wanted}_{n}") not in self._by_name:
                 return found
@@ -237,6 +242,7 @@ class Graph:
     def keep_object(self, key: str, value: Any) -> None:
         """Stores a Python object under this key, with its fingerprint now, before anything runs."""
         self.objects[key] = value
+        # Now, before anything runs: an object of the user's may change later.
         self.likenesses[key] = fingerprint(value)
 
     @contextmanager

@@ -1,8 +1,7 @@
 """Finds reads of a variable inside bodies that carry gradients: those do not come out of a body.
 
 A variable that is used as a tensor is read outside, and its value goes into the body as any other: so
-gradients reach it. What is read inside, by `read()` or because a turn writes the variable, is another value
-every time; a gradient for it would be missing, and nobody would see that.
+gradients reach it. A gradient for what is read inside would be missing, and nobody would see that.
 """
 
 from __future__ import annotations
@@ -24,14 +23,17 @@ def find_inner_read(graph: Graph, ys: Sequence[Port], variable: str) -> tuple[No
         ys: What is differentiated.
         variable: Its name.
     """
+    # Attributes of functional nodes say what their bodies read, so most graphs need no search.
     reading = [node for node in graph.nodes if _reads(node, variable)]
     if not reading:
         return None
     before = behind(graph, ys)
     for node in reading:
+        # Only by a path that carries gradients to a y.
         if not any(Port(node.id, k) in before for k in range(len(node.outputs))):
             continue
         for body in bodies_of(graph, node):
+            # The read may lie in a body of a body.
             found = _direct(body, variable) or find_inner_read(body, body.results, variable)
             if found is not None:
                 return found

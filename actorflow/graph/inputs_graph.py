@@ -27,10 +27,12 @@ def graph_of(values: Iterable[Any], depth: int = _DEEPEST) -> Graph | None:
     for value in values:
         if isinstance(value, list | tuple | Mapping):
             inner = value.values() if isinstance(value, Mapping) else value
+            # A longer way is none of an argument: a list may even hold itself.
             found = graph_of(inner, depth - 1) if depth else None
             if found is not None:
                 return found
         elif isinstance(graph := getattr(value, "graph", None), Graph):
+            # The outermost: bodies are open only while they are built.
             return root_of(graph)
     return None
 
@@ -44,6 +46,7 @@ def graph_for(args: tuple[Any, ...], named: Mapping[str, Any]) -> AbstractContex
     Raises:
         GraphError: that graph is being built in another thread or task.
     """
+    # A graph that is open counts, whatever the inputs say: a wrong one is refused when they meet.
     if current_or_none() is not None:
         return _OPEN
     graph = graph_of((*args, *named.values()))

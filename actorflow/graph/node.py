@@ -19,6 +19,7 @@ def is_plain(value: Any) -> bool:
     """Tells whether `value` may be an attribute, so that a graph can be written down."""
     if type(value) is tuple:
         return all(is_plain(v) for v in value)
+    # Exactly these: a subclass may be anything.
     return value is None or type(value) in (bool, int, float, str)
 
 

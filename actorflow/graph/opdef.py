@@ -117,14 +117,15 @@ def op(
     With `takes_bytes` its spec rule is asked about bytes too, with `takes_lists` about lists of tensors.
     For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose
     attributes `accepts` cannot find by itself, or that takes other dtypes with others: some sets of them,
-    all of the keys. What is defined again on the same line of the same file replaces what was: a program that
-    is run and imported as well, or a cell of a notebook.
+    all of the keys.
 
     Raises:
         GraphError: when another op has that name.
     """
 
     def register(constructor: Constructor) -> Constructor:
+        # A program that is run and imported as well defines it twice, and so does a cell of a notebook: on
+        # the same line of the same file it is the same.
         if name in _TABLE and not _is_same(_TABLE[name].constructor, constructor):
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
@@ -153,6 +154,7 @@ def _guard(name: str, spec: SpecRule, *, takes_bytes: bool, takes_lists: bool) -
     """The rule of an op behind a guard that refuses what it is not for: bytes, lists, or both."""
     if takes_bytes and takes_lists:
         return spec
+    # Inside of `Promoting`, which has to stay outermost: the builder looks for it.
     asked = spec.rule if isinstance(spec, Promoting) else spec
 
     def check(specs: Sequence[Spec], does: str, bytes_hint: str, list_hint: str) -> None:

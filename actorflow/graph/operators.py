@@ -24,9 +24,7 @@ class Operators(Methods, Valueless):
 
     The constructors are found by name in the table, so that the graph need not know the ops.
 
-    `==` and `!=` build nothing: keys of dictionaries and members of sets are compared with them, and
-    what is compared so has to be a Python bool. To answer False for a comparison of values would be
-    wrong without a word, so all but the same tensor is refused.
+    `==` and `!=` build nothing.
     """
 
     __slots__ = ()
@@ -39,6 +37,7 @@ class Operators(Methods, Valueless):
                 return _call(_OPERATORS[name], *inputs)
             if name == "divmod":
                 return _divmod(*inputs)
+            # `array == tensor`: as if the tensor stood on the left.
             if name in ("equal", "not_equal"):
                 other = next((v for v in inputs if v is not self), self)
                 return self == other if name == "equal" else self != other
@@ -95,6 +94,8 @@ class Operators(Methods, Valueless):
         return self is other
 
     def __eq__(self, other: object) -> bool:
+        # Keys of dictionaries and members of sets are compared so, and need a Python bool. To answer False
+        # for a comparison of values would be wrong without a word: all but the same tensor is refused.
         if self.is_same(other):
             return True
         if other is None:  # what `gradients` gives where nothing flows
@@ -112,6 +113,7 @@ class Operators(Methods, Valueless):
         raise GraphError(message, hint=hint)
 
     def __hash__(self) -> int:
+        # Defining `__eq__` took the inherited hash away.
         return object.__hash__(self)
 
 

@@ -23,11 +23,14 @@ def outer_path(body: Body, ys: Sequence[Port], ports_of: Callable[[Graph], Set[P
         ports_of: What stands for the x in a graph.
     """
     inside, own = behind(body, ys), ports_of(body)
+    # What is captured is the same for the body whatever it does: gradients end there.
     for port, argument in body.captures.items():
+        # The x itself, handed in: its gradient is what the body computes.
         if argument in own or argument not in inside:
             continue
         if behind(body.outer, [port]) & ports_of(body.outer):
             return body.outer.nodes[port.node]
+        # Captured from further out: there as well a path may lead to the x.
         if isinstance(body.outer, Body):
             found = outer_path(body.outer, [port], ports_of)
             if found is not None:

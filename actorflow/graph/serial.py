@@ -118,12 +118,15 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
             outputs that the op's spec rule does not give, an object that is not handed in.
     """
     top = _Record(data, "the graph")
+    # ORDER: the format first: of another one nothing below can be trusted.
     if (version := top.field("format", int)) != FORMAT:
         message = f"graphs are read in format {FORMAT}, got {version}"
         raise GraphError(message, hint="write and read it with the same release of actorflow")
     graph = Graph(seed=top.field("seed", int))
     for array in arrays:
         graph.add_constant(read_only_copy(_read_constant(array)))
+    # ORDER: constants, nodes, state, objects, bodies: each is checked against those before, and edges lead
+    # back only.
     for entry in top.list_of("nodes"):
         _read_node(graph, _Record(entry, f"node {len(graph.nodes)}"))
     for entry in top.list_of("resources"):
@@ -135,6 +138,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         graph.keep_object(key, (objects or {})[key])
     for entry in top.list_of("bodies"):
         _read_body(graph, _Record(entry, f"body {len(graph.bodies)}"))
+    # What nodes name outside of edges is checked when all of it is there.
     for within in (graph, *graph.bodies.values()):
         for node in within.nodes:
             _check_references(within, node)
@@ -183,6 +187,7 @@ class _Record:
     def field(self, key: str, *kinds: type) -> Any:
         """The field, which is of one of `kinds` exactly."""
         value = self.data.get(key)
+        # `type`, not `isinstance`: a bool is no int here.
         if type(value) not in kinds:
             said = " or ".join("None" if kind is _NONE else kind.__name__ for kind in kinds)
             raise self.wrong(key, f"must be {said}, got {value!r:.60}")
@@ -212,6 +217,7 @@ def _read_node(graph: Graph, record: _Record) -> None:
         colocate=record.field("colocate", str, _NONE),
         defined_at=record.field("defined_at", str),
     )
+    # ORDER: checked before it is part of the graph.
     _check_outputs(graph, node)
     graph.restore(node)
 
@@ -220,6 +226,7 @@ def _check_outputs(graph: Graph, node: Node) -> None:
     definition = opdef.lookup(node.op)
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
     try:
+        # The rule is asked anew: outputs that were sent are not believed.
         outputs = tuple(definition.spec(inputs, node.attrs))
     except ActorflowError as error:
         raise GraphError(error.what, where=node.where) from error
@@ -270,6 +277,7 @@ def _read_port(graph: Graph, value: Any, record: _Record, key: str) -> Port:
 
 
 def _read_id(graph: Graph, value: Any, record: _Record, key: str) -> NodeId:
+    # Only nodes before it: so no cycle can be read.
     if type(value) is not int or not 0 <= value < len(graph.nodes):
         why = f"must name nodes that come before it, else there is a cycle; got {value!r:.60}"
         raise record.wrong(key, why)

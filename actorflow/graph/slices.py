@@ -66,6 +66,7 @@ class IndexedSlices(Operators):
     @staticmethod
     def of(x: Tensor, values: Tensor, indices: Tensor) -> IndexedSlices:
         """Returns slices of a tensor with the shape of `x`; `x` is not kept alive if that is known."""
+        # Known: then the tensor itself is not kept alive.
         if x.shape and x.shape[0] is not None:
             return IndexedSlices(values, indices, x.shape)
         found = IndexedSlices(values, indices, opdef.lookup("shape").constructor(x))
@@ -157,6 +158,7 @@ class IndexedSlices(Operators):
     # fmt: on
 
     def __add__(self, other: Any) -> Any:
+        # Two sums of rows stay rows.
         if isinstance(other, IndexedSlices):
             return join([self, other])
         return super().__add__(other)
@@ -208,13 +210,16 @@ def join(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     if len(parts) == 1:
         return parts[0]
     shape: Shape = None
+    # Each may know another part of the shape.
     for part in parts:
         shape = merge(shape, part.shape)
     parts = alike(parts)
     concat, cast = opdef.lookup("concat").constructor, opdef.lookup("cast").constructor
     kinds = {part.indices.dtype for part in parts}
+    # Indices of different dtypes meet in the one that holds them all.
     indices = [part.indices if len(kinds) == 1 else cast(part.indices, "int64") for part in parts]
     values = concat([part.values for part in parts], 0)
+    # A number where any of them has one, else a tensor that is known in the step only.
     known = next((part.rows for part in parts if not isinstance(part.rows, Tensor)), parts[0].rows)
     found = IndexedSlices(values, concat(indices, 0), known if isinstance(known, Tensor) else shape or ())
     found.spec = Spec(shape, values.dtype)

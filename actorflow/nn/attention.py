@@ -64,6 +64,7 @@ class MultiHeadAttention(Layer):
                 Dense(depth, depth, bias=bias, weights=weights, dtype=dtype, name=what)
                 for what in ("query", "key", "value", "out")
             ]
+        # ORDER: as they were made: a list of weights for `apply` counts on it.
         self.variables += [v for projection in projections for v in projection.variables]
 
     def __call__(
@@ -74,13 +75,17 @@ class MultiHeadAttention(Layer):
         hint = "make the layer with the depth that x has"
         x = self.check_input(x, (None, self.depth), self.dtype, hint)
         seen = x if context is None else self.check_input(context, (None, self.depth), self.dtype, hint)
+        # Heads are split off by a reshape, which needs to know the other axes.
         for given in (x, seen):
             self.check_rank(given)
+        # The projections' nodes lie within the layer's name.
         with self.scope():
             q, k, v = (self._split_heads(y) for y in (self.query(x), self.key(seen), self.value(seen)))
             found = scaled_dot_product_attention(q, k, v, mask, is_causal, rate=self.rate, training=training)
+            # (…, heads, queries, each) back to (…, queries, depth): heads side by side, as they were split.
             return self.out(flatten(swapaxes(found, -3, -2), -2, -1))
 
     def _split_heads(self, x: Tensor) -> Tensor:
         """(…, length, depth) as (…, heads, length, depth / heads)."""
+        # The last axis as (heads, each), then heads before the length: a product for each head.
         return swapaxes(reshape_channels(x, x, (self.heads, self.depth // self.heads)), -3, -2)

@@ -90,22 +90,26 @@ def beam_search(
     nothing = zeros_of([rows, width], "int32")
     alone = constant([[0.0] + [NEVER] * (width - 1)], "float32")  # at first all sequences are the same
     initial = [
+        # Step 1: every row as many times as the search is wide, row after row.
         repeat(first, width, 0),
         add(cast(nothing, "float32"), alone),
         nothing,
         greater(nothing, 0),
         *(repeat(as_tensor(leaf), width, 0) for leaf in leaves),
     ]
+    # Step 2: turns, which keep of each sequence its last token and whom it went on from.
     beams = _Beams(step, whole, rows, width, end, float(length_penalty))
     (_, scores, lengths, *_), (tokens, parents) = turns(
         longest, beams.turn, initial, goes_on=_goes_on, name=name or "beam_search"
     )
+    # Step 3: only now are the sequences put together, from their ends backwards.
     found = _trace_back(tokens, parents, nothing, longest)
     return Decoded(fill_after_end(found, lengths, end), lengths, beams.compare(scores, lengths))
 
 
 def _goes_on(tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor) -> Tensor:
     """Whether a sequence that there is has not ended."""
+    # What scores -inf is no sequence, so it need not end.
     return any_of(logical_and(logical_not(ended), greater(scores, NEVER)))
 
 
@@ -124,22 +128,32 @@ class _Beams:
         self, i: Tensor, tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor
     ) -> Kept:
         """The best of all that goes on by a token, or has ended."""
+        # One call for all sequences of all rows.
         logits, after = call_step("beam_search", self.step, tokens, self.whole(state))
         count = None if logits.shape is None else logits.shape[1]
         if count is None:
             raise refusal("beam_search", f"needs to know how many tokens there are, got logits {logits.spec}")
+        # In float32: sums over long sequences would lose halves' digits.
         gains = reshape(cast(log_softmax(logits), "float32"), (-1, self.width, count))
         if self.end is not None:
+            # An ended sequence goes on by its end alone, which costs nothing: so it is kept once and not once
+            # a token.
             stays = [NEVER] * count
+            # An end that is no token is never chosen, and never ends anything.
             if self.end < count:
                 stays[self.end] = 0.0
             gains = where(expand_dims(ended, -1), constant(stays, "float32"), gains)
         total = add(expand_dims(scores, -1), gains)
+        # What has ended does not become longer.
         longer = add(lengths, cast(logical_not(ended), "int32"))
+        # Compared with the penalty, kept without it: lengths go on.
         ranked = self.compare(total, expand_dims(longer, -1))
+        # Over all tokens behind all sequences of a row.
         _, best = topk(joined(ranked, 1), self.width)
+        # A place in the row is the sequence it went on from, times the number of tokens, plus the token.
         parents, chosen = floor_divide(best, count), cast(remainder(best, count), "int32")
         scores = take_along_axis(joined(total, 1), best, 1)
+        # What belongs to a sequence moves with it.
         lengths = take_along_axis(longer, parents, 1)
         ended = _of(ended, parents)
         if self.end is not None:
@@ -149,6 +163,7 @@ class _Beams:
             if isinstance(self.rows, int)
             else arange(cast(self.rows, "int64"))
         )
+        # States of all rows lie behind each other: a row's sequences begin at its number times the width.
         origins = joined(add(parents, multiply(expand_dims(numbers, 1), self.width)))
         states = [gather(as_tensor(leaf), origins, 0) for leaf in flatten(after)[0]]
         return [joined(chosen), scores, lengths, ended, *states], [chosen, parents]
@@ -157,6 +172,7 @@ class _Beams:
         """Scores as they are compared."""
         if not self.penalty:
             return scores
+        # The formula of the paper.
         sizes = divide(add(cast(lengths, "float32"), 5.0), 6.0)
         return divide(scores, pow(sizes, self.penalty))
 
@@ -167,14 +183,19 @@ def _of(x: Tensor, parents: Tensor) -> Tensor:
 
 def _trace_back(tokens: Tensor, parents: Tensor, nothing: Tensor, longest: int) -> Tensor:
     """The sequences (rows, width, longest), each traced back from the end by whom it went on from."""
+    # Fewer than `longest` where all had ended before.
     count = list_size(tokens)
     width = nothing.shape[1] if nothing.shape else None
+    # At the end sequence k stands at place k.
     beam = add(cast(nothing, "int64"), arange(width or 0, dtype="int64"))
 
     def back(i: Tensor, beam: Tensor) -> Kept:
+        # From the last turn to the first.
         at = subtract(subtract(count, 1), i)
+        # ORDER: the token that stands there, and then whom it went on from.
         return [_of(list_read(parents, at), beam)], [_of(list_read(tokens, at), beam)]
 
     _, (found,) = turns(count, back, [beam], name="traced")
+    # Turns that did not take place have zeros; `fill_after_end` writes over them.
     like = zeros_of([longest, rows_of(nothing, 0), width], "int32")
     return moveaxis(fill_turns(found, like, reverse=True), 0, 2)

@@ -69,6 +69,7 @@ class Cell(Layer):
         x = self.check_input(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
         if state is None:
             state = self.initial(rows_of(x, 0))
+        # Before anything is built from it.
         check_state(self, state)
         return step_cell(self, self.step(self.projected(x), state), state)
 
@@ -100,8 +101,10 @@ def step_cell(cell: Cell, made: Any, before: State) -> tuple[Any, State]:
 
 def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
     """Returns zeros of sizes that are numbers, or scalars of the step; one element in memory."""
+    # A scalar of the step as a size leaves the spec open; known ones are said to it again.
     known = tuple(n if isinstance(n, int) else None for n in sizes)
     if None not in known:
+        # Broadcast from one element: no memory for zeros.
         return zeros(known, dtype)  # type: ignore[arg-type]
     return ensure_shape(zeros(stack([as_tensor(n) for n in sizes]), dtype), known)
 
@@ -118,6 +121,7 @@ def check_state(cell: Any, state: State) -> None:
 def rows_of(x: Tensor, axis: int) -> Any:
     """Returns the size of an axis: a number where it is known, else a scalar of the step."""
     known: Dim = None if x.shape is None else x.shape[axis]
+    # A number keeps shapes known; only an open size costs a node.
     return shape(x)[axis] if known is None else known
 
 
@@ -137,7 +141,9 @@ class _Gated(Cell):
         name: str | None,
     ) -> None:
         super().__init__(kind, inputs, units, dtype, name)
+        # Side by side, so that all gates are one product.
         self.wide = wide = gates * units
+        # Orthogonal: products over many steps neither grow nor vanish.
         own = init.orthogonal() if recurrent is None else recurrent
         self.w = self.add_variable("w", weights, (inputs, wide), self.dtype, "weights")
         self.u = self.add_variable("u", own, (units, wide), self.dtype, "recurrent")
@@ -148,6 +154,7 @@ class _Gated(Cell):
         x = self.check_input(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
         rank = len(self.check_rank(x))
         with self.scope():
+            # One product of matrices, and none for each step.
             flat = x if rank == 2 else flatten(x, 0, -2)
             y = add(matmul(flat, self.w), self.b)
             return y if rank == 2 else reshape_channels(y, x, (self.wide,))
@@ -240,6 +247,7 @@ class LSTMCell(_Gated):
         dtype: Any = "float32",
         name: str | None = None,
     ) -> None:
+        # The refusal needs the layer's name, which `super().__init__` makes.
         given: Any = number_or_none(forget_bias)
         own = _biases(0.0 if given is None else given) if biases is None else biases
         super().__init__("lstm", 4, inputs, units, weights, recurrent, own, dtype, name)
@@ -267,6 +275,7 @@ class LSTMCell(_Gated):
 def _biases(forget: float) -> init.Maker:
     def make(shape: tuple[int, ...], dtype: Any) -> Any:
         values = np.zeros(shape, dtype)
+        # The second quarter: i, f, g, o.
         units = shape[0] // 4
         values[units : 2 * units] = forget
         return values
@@ -314,21 +323,25 @@ class GRUCell(_Gated):
     ) -> None:
         super().__init__("gru", 3, inputs, units, weights, recurrent, biases, dtype, name)
         self.check_flags(reset_after=reset_after)
+        # A bias of its own: r multiplies it along with the product.
         self.bu = self.add_variable("bu", biases, (3 * units,), self.dtype, "biases") if reset_after else None
 
     def step(self, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Builds the rest of the step; see the class."""
         n = self.units
         with self.scope():
+            # After the product: one product serves all three gates.
             if self.bu is not None:
                 xg, xn = split(projected, (2 * n, n), -1)
                 hg, hn = split(add(matmul(state, self.u), self.bu), (2 * n, n), -1)
                 r, z = split(sigmoid(add(xg, hg)), 2, -1)
                 candidate = tanh(add(xn, multiply(r, hn)))
             else:
+                # Before the product: r must be known first, so n has a product of its own.
                 ug, un = split(as_tensor(self.u), (2 * n, n), -1)
                 xg, xn = split(projected, (2 * n, n), -1)
                 r, z = split(sigmoid(add(xg, matmul(state, ug))), 2, -1)
                 candidate = tanh(add(xn, matmul(multiply(r, state), un)))
+            # (1 - z)·n + z·h with one product fewer.
             h = add(candidate, multiply(z, subtract(state, candidate)))
         return h, h

@@ -89,6 +89,7 @@ class Conv(Layer):
 
     def __call__(self, x: Any) -> Tensor:
         """Builds the convolution; see the class."""
+        # As many spatial axes as the size has.
         shape = (None,) * (len(self.size) + 1) + (self.inputs,)
         hint = "channels are the last axis; make the layer with the inputs that x has"
         x = self.check_input(x, shape, self.dtype, hint)

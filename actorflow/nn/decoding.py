@@ -137,8 +137,11 @@ def sample(
 
     def choose(logits: Tensor) -> Tensor:
         if top_k is not None:
+            # The least of the k best: what is as probable as that stays as well.
             least = slice(topk(logits, top_k)[0], (..., builtins.slice(-1, None)))
+            # -inf is a weight of 0, which is never drawn.
             logits = where(greater_equal(logits, least), logits, constant(NEVER, logits.dtype))
+        # Logits over the temperature: the softmax of that is p^(1/T), normalised.
         return random_categorical(divide(logits, cast(heat, logits.dtype)), seed=seed)
 
     return _decode("sample", step, choose, first, state, end, longest, name)
@@ -157,6 +160,7 @@ def _decode(
     """One sequence for each row, of tokens that `choose` takes of logits."""
     check_settings(what, end, longest)
     first = first_tokens(what, first)
+    # A structure outside, a list of tensors in the loop.
     leaves, whole = flatten(state)
     scores = cast(zeros_like(first), "float32")
 
@@ -164,11 +168,14 @@ def _decode(
         i: Tensor, tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         logits, after = call_step(what, step, tokens, whole(state))
+        # The model's probabilities, whatever `choose` did to the logits.
         chosen = cast(choose(logits), "int32")
         gains = squeeze(take_along_axis(log_softmax(logits), expand_dims(chosen, -1), -1), -1)
+        # What has ended gains nothing.
         scores = add(scores, where(ended, constant(0.0, "float32"), cast(gains, "float32")))
         lengths = add(lengths, cast(logical_not(ended), "int32"))
         if end is not None:
+            # ORDER: the end is written over what was chosen before it is asked who has ended.
             chosen = where(ended, constant(end, "int32"), chosen)
             ended = logical_or(ended, equal(chosen, end))
         return [chosen, scores, lengths, ended, *flatten(after)[0]], [chosen]
@@ -176,10 +183,12 @@ def _decode(
     (_, scores, lengths, *_), (tokens,) = turns(
         longest,
         turn,
+        # `first` less than itself is False in its shape, which may be known in the step alone.
         [first, scores, zeros_like(first), less(first, first), *map(as_tensor, leaves)],
         goes_on=lambda tokens, scores, lengths, ended, *state: any_of(logical_not(ended)),
         name=name or what,
     )
+    # As long as the longest may be: shapes do not depend on when all had ended.
     like = zeros_of([longest, rows_of(first, 0)], "int32")
     return Decoded(
         fill_after_end(swapaxes(fill_turns(tokens, like, reverse=False), 0, 1), lengths, end), lengths, scores
@@ -219,6 +228,7 @@ def fill_after_end(tokens: Tensor, lengths: Tensor, end: int | None) -> Tensor:
         return tokens
     assert tokens.shape
     assert tokens.shape[-1] is not None
+    # Within the length; the `end` of a sequence counts to it.
     within = less(arange(tokens.shape[-1], dtype="int32"), expand_dims(lengths, -1))
     return where(within, tokens, constant(end, "int32"))
 

@@ -46,13 +46,16 @@ def apply(layer: Any, weights: Weights, *args: Any, **named: Any) -> Any:
     if not callable(layer):
         what = f"takes a layer or a function, got {layer!r:.60}"
         raise _refusal(what)
+    # Variables belong to the graph outside of loops and branches.
     graph = root_of(current())
     values: dict[tuple[Graph, str], Tensor] = {}
     for variable, value in _pairs(layer, weights):
         if (graph, variable.name) in values:
+            # Two values for one variable would leave open which counts.
             what = f"takes one value for a variable, got two for {variable.name!r}"
             raise _refusal(what)
         values[graph, variable.name] = _fitting(variable, value)
+    # INVARIANT: the substitution ends with the call, whatever that raises.
     with substitute(values):
         return layer(*args, **named)
 
@@ -65,6 +68,7 @@ def _pairs(layer: Any, weights: Any) -> Iterator[tuple[Variable, Any]]:
     if not isinstance(weights, list | tuple):
         message = f"takes weights as a dict or a list, got {type(weights).__name__} {weights!r:.60}"
         raise _refusal(message)
+    # A list counts on the order of `trainable`.
     own = getattr(layer, "trainable", None)
     if own is None:
         message = f"takes a list of weights for a layer, got {layer!r:.60}"
@@ -79,8 +83,10 @@ def _pairs(layer: Any, weights: Any) -> Iterator[tuple[Variable, Any]]:
 def _variable(layer: Any, key: Any) -> Variable:
     graph = root_of(current())
     own = getattr(layer, "variables", None)
+    # A function has no list of variables: any of the graph may be meant.
     names = [v.name for v in own] if isinstance(own, list) else None
     name = key.name if isinstance(key, Variable) else key
+    # Names alone would find one of the same name in the wrong graph.
     if isinstance(key, Variable) and key.graph is not graph:
         what = f"takes weights for variables of the current graph, got {key!r} of another one"
         raise _refusal(what)
@@ -99,6 +105,7 @@ def _fitting(variable: Variable, value: Any) -> Tensor:
         hint = "af.gradients gives None where no path leads to a variable: leave it out"
         what = f"takes a tensor or an array as {variable.name!r}, got None"
         raise _refusal(what, hint)
+    # At the line of the call: the check knows no place.
     try:
         tensor = as_typed_tensor(value, variable.dtype)
         check_fits(tensor.spec, variable.spec, f"a weight for {variable.name!r}")

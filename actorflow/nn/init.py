@@ -69,6 +69,7 @@ def constant(value: float) -> Init:
         """Fills with the value; `seed` is not used."""
         wanted = _static(shape, dtype)
         sizes = _sizes(wanted)
+        # One element, broadcast: a constant of the whole shape would stand in the graph.
         return Initialiser(wanted, lambda: broadcast_to(as_tensor(value, dtype=wanted.dtype), sizes))
 
     return init
@@ -118,6 +119,7 @@ def truncated_normal(mean: float = 0.0, stddev: float = 0.05) -> Init:
         """Draws with that mean and standard deviation, never far from the mean."""
         wanted = _static(shape, dtype)
         sizes = _sizes(wanted)
+        # Halves are drawn in float32 and rounded once.
         wide = as_dtype("float32") if wanted.dtype.itemsize == 2 else wanted.dtype
 
         def make() -> Tensor:
@@ -152,6 +154,7 @@ def orthogonal(gain: float = 1.0) -> Init:
         wide = as_dtype("float32") if wanted.dtype.itemsize == 2 else wanted.dtype
 
         def make() -> Tensor:
+            # Tall: qr gives orthonormal columns, as many as there are fewer of.
             tall = (max(rows, columns), min(rows, columns))
             q, r = qr(random_normal(tall, 0.0, 1.0, wide, seed))
             # Signs by the diagonal of r: a factorisation alone prefers some matrices to others.
@@ -169,6 +172,7 @@ def he_normal(shape: Iterable[int], dtype: Any = "float32", seed: int | None = N
 
     Source: He, Zhang, Ren, Sun, "Delving deep into rectifiers", ICCV 2015, equation 10.
     """
+    # An iterable may be read once only.
     sizes = tuple(shape)
     return normal(0.0, math.sqrt(2 / fans(sizes)[0]))(sizes, dtype, seed)
 
@@ -216,6 +220,7 @@ def lecun_uniform(shape: Iterable[int], dtype: Any = "float32", seed: int | None
 def he_truncated(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
     """Truncated normal with the variance of `he_normal`: no weight is far out."""
     sizes = tuple(shape)
+    # Less wide than the whole distribution, so the deviation is divided by what is left of it.
     return truncated_normal(0.0, math.sqrt(2 / fans(sizes)[0]) / _KEPT)(sizes, dtype, seed)
 
 
@@ -247,6 +252,7 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
         message = f"fans need weights of at least one axis and element, got shape {show(shape)}"
         raise SpecError(message, where=Where(defined_at=source_line()))
     pixels = math.prod(shape[:-2])
+    # Each pixel of a filter is an input more, and an output that is reached.
     return pixels * shape[-2 if len(shape) > 1 else -1], pixels * shape[-1]
 
 

@@ -41,14 +41,17 @@ class Layer:
     """
 
     def __init__(self, kind: str, name: str | None) -> None:
+        # Scopes and resources of the graph that is built now.
         scope, taken = current().scope.name, current().resources
         given: Any = name
+        # Until the name is found, errors call the layer by its kind.
         self.local = self.name = kind
         self.defined_at = source_line()
         if given is not None and (not isinstance(given, str) or not given):
             what = f"needs a name that is a text and not empty, got {_show(name)}"
             raise self.refusal(what)
         found, n = kind if name is None else name, 0
+        # By the variables that are there: a layer without variables takes no name away.
         while name is None and any(r.startswith(f"{scope}{found}/") for r in taken):
             n += 1
             found = f"{kind}_{n}"
@@ -61,7 +64,9 @@ class Layer:
         """Has calls build into the layer's graph where none is open, and refuse unknown arguments by name."""
         super().__init_subclass__(**settings)
         for name in ("__init__", "__call__"):
+            # Of this class alone: what is inherited has been wrapped there.
             if name in vars(cls):
+                # ORDER: keywords first, innermost: `methods_in_own_graph` wraps what is checked.
                 setattr(cls, name, check_keywords(cls.__name__)(vars(cls)[name]))
         methods_in_own_graph(cls)
 
@@ -92,18 +97,22 @@ class Layer:
         if not callable(make):
             what = f"takes {argument} as an initialiser, for instance af.init.he, got {_show(make)}"
             raise self.refusal(what, own)
+        # By its signature: what it raises when it is called is its own.
         if not can_be_called(make, tuple(shape), dtype):
             what = f"takes {argument} as an initialiser, a function of shape and dtype, got {_show(make)}"
             raise self.refusal(what, own)
+        # An initialiser builds nothing yet; `Variable` does.
         initial = make(tuple(shape), dtype)
         if initial is None:
             what = f"takes {argument} as an initialiser, got {_show(make)}, which gives None"
             raise self.refusal(what, NO_RETURN)
+        # An initialiser's maker without its parameters: af.init.normal for af.init.normal().
         if callable(initial) and not hasattr(initial, "build") and not can_be_called(initial):
             what = f"takes {argument} as an initialiser, got {_show(make)}, which gives {_show(initial)}"
             raise self.refusal(what, "call it with its parameters first, for instance af.init.normal()")
         wanted = Spec(tuple(shape), dtype)
         found = self.variable(name, initial)
+        # A function of the user's may give another shape or dtype.
         if found.spec != wanted:
             what = f"takes {argument} that give {name} {wanted}, got {found.spec}"
             raise self.refusal(what)
@@ -122,10 +131,12 @@ class Layer:
             SpecError: when they can't, or x has another dtype; names the layer and both specs.
         """
         tensor = as_tensor(x)
+        # Unknown ranks are looked at in the step.
         if tensor.shape is None:
             fits = True
         else:
             try:
+                # Of the last axes; those before them may be any.
                 merge(tensor.shape[-len(shape) :], tuple(shape))
                 fits = True
             except SpecError:
@@ -133,6 +144,7 @@ class Layer:
         if not fits or tensor.dtype != dtype:
             if fits:
                 hint = _conversion(tensor.dtype)
+            # The number that is missing at the end stands at the second axis.
             elif is_channels_first(tensor.shape, shape[-1]):
                 hint = f"this looks like channels first; {to_channels_last(tensor.shape)}"
             what = f"takes x (…, {', '.join(map(str, shape))}) {dtype.name}, got {tensor.spec}"
@@ -154,6 +166,7 @@ class Layer:
     def check_positive(self, **sizes: Any) -> None:
         """Raises SpecError unless all sizes are positive integers."""
         for name, size in sizes.items():
+            # A bool is an int to Python.
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
                 what = f"needs a positive integer for {name}, got {_show(size)}"
                 raise self.refusal(what)
@@ -216,8 +229,10 @@ def _is_number(value: Any) -> bool:
 
 def _show(value: Any) -> str:
     """A value as errors show it: arrays by their shape, functions by their name."""
+    # Arrays would fill the message with numbers.
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{type(value).__name__} {show(value.shape)}"
     if callable(value):
         return f"{type(value).__name__} {getattr(value, '__qualname__', repr(value))}"
+    # Errors are of one line, and what a value prints as may have several.
     return " ".join(f"{value!r:.60}".split())

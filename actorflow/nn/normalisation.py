@@ -89,7 +89,9 @@ class BatchNorm(_Affine):
         super().__init__("batch_norm", channels, epsilon, scale, offset, dtype, name)
         self.check_part("0.9 follows ten batches", decay=decay)
         self.decay = float(decay)
+        # A moving average of halves would not move: what is added is below their last digit.
         held = wide_dtype(self.dtype)
+        # Not trained: gradients do not reach them, updates do.
         self.moving_mean = self.variable("moving_mean", zeros((channels,), held), trainable=False)
         self.moving_variance = self.variable("moving_variance", ones((channels,), held), trainable=False)
 
@@ -102,21 +104,28 @@ class BatchNorm(_Affine):
             if not training:
                 averages = self.moving_mean, self.moving_variance
                 return batch_norm_with(x, *averages, self.scale, self.offset, self.epsilon)
+            # The statistics of the batch are results of the same node as the values.
             y, mean, variance = batch_norm(x, self.scale, self.offset, epsilon=self.epsilon)
+            # Elements a channel: of images pixels count as well.
             n = divide(cast(size(x), mean.dtype), self.channels)
+            # n/(n - 1), and of one element 0/1 and not 0/0.
             spread = multiply(variance, divide(n, maximum(subtract(n, 1), 1)))
+            # A batch that cannot be empty saves the question.
             held = n if not x.spec.is_static or 0 in (x.shape or ()) else None
             updates = [
                 self._follow(self.moving_mean, mean, held),
                 self._follow(self.moving_variance, spread, held),
             ]
+            # ORDER: the values come after the updates, so that whoever computes them has updated.
             with control_dependencies(updates):
                 return identity(y)
 
     def _follow(self, average: Variable, value: Tensor, n: Tensor | None) -> Tensor:
         """The average after a batch of n; an empty one has no mean, and leaves it as it is."""
+        # A difference, so that updates of steps that run side by side all count.
         delta = multiply(subtract(average, value), 1 - self.decay)
         if n is not None:
+            # Chosen in the delta and not in the value: NaN of an empty batch never reaches the variable.
             delta = where(greater(n, 0), delta, zeros_like(delta))
         return average.assign_sub(delta)
 

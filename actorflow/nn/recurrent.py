@@ -93,14 +93,17 @@ def rnn(
         if x.spec.rank is None or x.spec.rank < 2 + (not time_major):
             message = f"rnn runs over sequences (rows, steps, inputs), or time-major, got {x.spec}"
             raise SpecError(message, hint="give x its axes, with af.expand_dims or af.arrays.ensure_shape")
+        # Steps first: a list of rows is unstacked along it.
         xs = x if time_major else swapaxes(x, 0, 1)
         ends = None if lengths is None else _lengths(lengths, xs)
     run = _RnnRun(reverse, unroll, recompute, parallel_iterations, name or "rnn")
     if isinstance(cell, Stacked):
+        # Stacked cells run layer by layer, so that the inputs of each are one product.
         start = cell.initial(rows_of(xs, 1)) if initial is None else initial
         check_state(cell, start)
         states: list[State] = []
         for layer, state in zip(cell.cells, start, strict=True):
+            # Dropout stands between two of them, not before the first.
             xs = xs if not states else cell.between(xs, training)
             xs, after = run.over(layer, xs, ends, state)
             states.append(after)
@@ -180,24 +183,28 @@ class _RnnRun:
 
     def over(self, cell: Cell, x: Tensor, ends: Tensor | None, initial: State) -> tuple[Tensor, State]:
         """Runs one cell over x (steps, rows, inputs); returns outputs (steps, rows, units) and state."""
+        # One product for all steps, before the loop.
         xs = cell.projected(x)
         if initial is None:
             initial = cell.initial(rows_of(x, 1))
         check_state(cell, initial)
         leaves, whole = flatten(initial)
         first = [as_tensor(leaf) for leaf in leaves]
+        # What a step computes besides states is computed again for the gradient.
         step = computed_again(cell.step) if self.recompute else cell.step
 
         def turn(projected: Tensor, t: Any, state: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
             before = whole(state)
             output, after = step_cell(cell, step(projected, before), before)
             made = [as_tensor(leaf) for leaf in flatten(after)[0]]
+            # Held state by state: a sequence that has ended keeps the last it had.
             return output, made if ends is None else _hold(t, ends, made, state)
 
         if self.unroll:
             outputs, last = self._unroll(turn, xs, first)
         else:
             outputs, last = self._loop(turn, xs, ends, first)
+        # Zeros whatever the cell made of numbers behind the end.
         if ends is not None:
             outputs = where(_within(ends, outputs), outputs, constant(0, outputs.dtype))
         return outputs, whole(last)
@@ -214,6 +221,7 @@ class _RnnRun:
             )
         rows = unstack(xs)  # not slices, whose gradients are sums of as many arrays as large as xs
         made: list[Any] = [None] * count
+        # ORDER: backwards through the steps, outputs at their own.
         for t in reversed(range(count)) if self.reverse else range(count):
             made[t], state = turn(rows[t], constant(t, "int32"), state)
         return stack(made), state
@@ -223,9 +231,11 @@ class _RnnRun:
     ) -> tuple[Tensor, Sequence[Tensor]]:
         rows = list_unstack(xs)
         steps = as_tensor(rows_of(xs, 0))
+        # No turn that all sequences have left behind; the 0 is for a batch without rows.
         count = steps if ends is None else max(concat([constant([0], "int32"), ends], 0))
 
         def body(i: Tensor, *state: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
+            # The turns count up in any case.
             t = subtract(subtract(count, 1), i) if self.reverse else i
             output, after = turn(list_read(rows, t), t, state)
             return after, [output]
@@ -234,6 +244,7 @@ class _RnnRun:
             count, body, first, parallel_iterations=self.parallel_iterations, name=self.name
         )
         known = rows_of(xs, 0)
+        # As many turns as steps: nothing to fill.
         if ends is None and isinstance(known, int) and known:
             return with_count(stack_turns(outputs, reverse=self.reverse), known), last
         return _fill(outputs, xs, reverse=self.reverse), last
@@ -247,6 +258,7 @@ def _fill(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
     if None in tail:
         message = f"the outputs of a cell have a known size, got {element}"
         raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
+    # Rows and steps may be known in the step alone.
     like = zeros_of([rows_of(xs, 0), rows_of(xs, 1), *tail], element.dtype)
     return fill_turns(outputs, like, reverse=reverse)
 
@@ -254,6 +266,7 @@ def _fill(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
 def _hold(t: Tensor, ends: Tensor, after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:
     """The next state, and that before for sequences that have ended."""
     goes_on = less(t, ends)
+    # A choice and no product: 0 times NaN is NaN.
     return [where(_widen(goes_on, new, 1), new, old) for new, old in zip(after, before, strict=True)]
 
 

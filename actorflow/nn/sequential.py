@@ -51,9 +51,11 @@ class Sequential(Layer):
         found = as_tensor(x)
         with self.scope():
             for layer, train in zip(self.layers, self._train, strict=True):
+                # One that has a default may be left to it.
                 if train is not None and training is None and train.default is Parameter.empty:
                     what = f"needs to know whether it trains, for {_name_of(layer)!r} inside it does"
                     raise self.refusal(what, "pass training=True or training=False")
+                # Told only who asks for it: functions such as relu take no such argument.
                 told = {} if train is None or training is None else {"training": training}
                 found = layer(found, **told)
                 given: Any = found

@@ -26,6 +26,7 @@ class Stacked(Layer):
         if not isinstance(many, tuple | list) or not many or not all(isinstance(c, Cell) for c in many):
             what = f"takes a list of cells, one or more, got {cells!r:.60}"
             raise self.refusal(what)
+        # Told here, where the numbers stand, and not by a product in the first step.
         for below, above in pairwise(many):
             if below.units != above.inputs:
                 what = f"takes cells that fit, got {below.units} units under {above.inputs} inputs"
@@ -40,6 +41,7 @@ class Stacked(Layer):
     def treedef(self) -> str:
         """How the state is built: that of each cell, in a tuple."""
         inner = ", ".join(cell.treedef for cell in self.cells)
+        # The comma of a tuple of one, as `treedef` writes it.
         return f"({inner},)" if len(self.cells) == 1 else f"({inner})"
 
     def initial(self, rows: Any) -> tuple[State, ...]:
@@ -66,6 +68,7 @@ class Stacked(Layer):
         check_state(self, states)
         after: list[State] = []
         for cell, one in zip(self.cells, states, strict=True):
+            # As in `rnn`: between two cells.
             x = self.between(x, training) if after else x
             x, new = cell(x, one)
             after.append(new)

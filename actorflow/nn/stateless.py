@@ -64,4 +64,5 @@ class Flatten(Layer):
             what = f"takes x of at least two axes, got {x.spec}"
             raise self.refusal(what)
         with self.scope():
+            # Flattened from the second axis on: the first stays though it may be 0, which -1 could not tell.
             return flatten(x, 1)

@@ -36,18 +36,24 @@ def accumulate(inner: Transform, every: int) -> Transform:
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         total = {
+            # A new array each time: the state that was given may be put back.
             name: np.add(state["sum"][name], g, out=np.empty(g.shape, accumulator(g)))
             for name, g in grads.items()
         }
         count = one_more(state["count"])
+        # ORDER: counted first, so that the every-th update is the one that moves.
         if int(count) % every:
+            # Zeros and not nothing: every name of the gradients has a delta.
             deltas = {name: np.zeros(g.shape, g.dtype) for name, g in grads.items()}
             return deltas, {"count": count, "sum": total, "inner": state["inner"]}
         mean = {
+            # Written over the total, which this update alone has.
             name: np.multiply(t, 1 / every, out=t).astype(grads[name].dtype, copy=False)
             for name, t in total.items()
         }
+        # `inner` counts its own updates.
         deltas, after = inner.update(mean, state["inner"], params)
+        # The sum begins anew; the old state keeps the one that was.
         return deltas, {"count": count, "sum": filled(grads), "inner": after}
 
     config = {"inner": described(inner), "every": every}

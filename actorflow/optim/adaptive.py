@@ -37,8 +37,10 @@ def adagrad(lr: Rate = 1e-2, initial: float = 0.0, eps: float = 1e-10) -> Transf
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             (s,) = new
+            # s' = s + g**2
             np.multiply(g, g, out=s)
             np.add(s, old[0], out=s)
+            # The root into `work`: s itself is kept for the next update.
             np.sqrt(s, out=work)
             np.add(work, eps, out=work)
             np.divide(g, work, out=out)
@@ -72,13 +74,16 @@ def adadelta(lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6) -> Transform:
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             v, u = new
+            # v' first, of which d needs the new value and u the old one.
             np.multiply(g, g, out=v)
             mix(old[0], rho, v, v, work)
+            # d = sqrt((u + eps) / (v' + eps)) * g: one root for two.
             np.add(old[1], eps, out=out)
             np.add(v, eps, out=work)
             np.divide(out, work, out=out)
             np.sqrt(out, out=out)
             np.multiply(out, g, out=out)
+            # u' of d**2, before the rate scales d.
             np.multiply(out, out, out=u)
             mix(old[1], rho, u, u, work)
             np.multiply(out, -lr_now, out=out)
@@ -126,12 +131,14 @@ def rmsprop(
                 mix(old[1], rho, g, mean, work)
                 np.multiply(mean, mean, out=work)
                 np.subtract(v, work, out=work)
+                # Rounding may make the variance negative.
                 np.maximum(work, 0, out=work)
                 np.sqrt(work, out=work)
             else:
                 np.sqrt(v, out=work)
             np.add(work, eps, out=work)
             np.divide(g, work, out=out)
+            # The rate scales the velocity, so that a schedule acts at once.
             if beta:
                 velocity = new[-1]
                 np.multiply(old[-1], beta, out=velocity)
@@ -143,5 +150,6 @@ def rmsprop(
         return step
 
     config = {"lr": plain(rate), "rho": rho, "beta": beta, "centred": centred, "eps": eps}
+    # Only those slots that the settings need: others would be stored and never read.
     slots = ["square", *(["mean"] if centred else []), *(["velocity"] if beta else [])]
     return elementwise("rmsprop", config, dict.fromkeys(slots, 0.0), at)

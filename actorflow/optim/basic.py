@@ -39,6 +39,7 @@ def sgd(lr: Rate) -> Transform:
         return {"count": zero()}
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        # The rate of this update is that of the count before it.
         lr_now = rate(int(state["count"]))
         deltas = {k: as_rows(_scale(values_of(g), -lr_now), g) for k, g in grads.items()}
         return deltas, {"count": one_more(state["count"])}
@@ -72,6 +73,7 @@ def momentum(lr: Rate, beta: float = 0.9, nesterov: bool = False) -> Transform:
             (v,) = new
             np.multiply(old[0], beta, out=v)
             np.add(v, g, out=v)
+            # -lr * (g + beta * v') term by term, for v' itself is kept.
             np.multiply(v, -lr_now * beta if nesterov else -lr_now, out=out)
             if nesterov:
                 np.multiply(g, lr_now, out=work)
@@ -106,6 +108,7 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, v = new
+            # m' and v' in their slots; nothing else is kept.
             mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
             mix(old[1], beta2, v, v, work)
@@ -119,6 +122,7 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
 
 def _scale(array: Array, factor: float) -> Array:
     """Returns a new array, `array * factor` rounded to its dtype."""
+    # In float32 at least, and rounded once.
     wide = accumulator(array)
     out = np.empty(array.shape, wide)
     return np.multiply(array, factor, dtype=wide, out=out).astype(array.dtype, copy=False)

@@ -31,10 +31,12 @@ def check(name: str, value: Any, within: bool, rule_text: str, hint: str | None 
 
 def number(value: Any) -> float:
     """Returns a number as a float, and NaN for what is none, which no bounds let pass."""
+    # NaN is within no bounds: the caller refuses it with its own words.
     if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan
     try:
         return float(value)
+    # An integer of Python may be larger than any float.
     except OverflowError:
         return math.inf
 
@@ -69,6 +71,7 @@ def weight(name: str, value: Any) -> float:
 
 def whole(name: str, value: Any) -> int:
     """Returns the setting as an int; raises ConfigError unless it is a whole number from 1 to 2**62."""
+    # ORDER: a text compares with no number, so what it is comes first.
     check(name, value, is_whole(value) and value >= 1, "at least 1, a whole number")
     check(name, value, value <= MOST, "at most 2**62")
     return int(value)
@@ -89,6 +92,7 @@ def call_with_config(make: Callable[..., Made], what: str, config: Any) -> Made:
     """Returns what `make` makes of a config; raises ConfigError when it does not take those settings."""
     check(f"the config of {what}", config, isinstance(config, Mapping), "a dict of its settings")
     try:
+        # Bound before it is called: a TypeError from within would look like a wrong setting.
         bound = signature(make).bind(**config)
     except TypeError as error:
         message = f"{what} cannot be made from {dict(config)}: {error}"
@@ -98,6 +102,7 @@ def call_with_config(make: Callable[..., Made], what: str, config: Any) -> Made:
 
 def several(name: str, value: Any) -> tuple[Any, ...]:
     """Returns the elements of a sequence; raises ConfigError for what is none, and for a string."""
+    # Characters of a text would pass as settings.
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     check(name, value, listed or (isinstance(value, np.ndarray) and value.ndim == 1), "a sequence")
     return tuple(value)

@@ -28,6 +28,7 @@ def clip_by_value(limit: float) -> Transform:
         return {k: as_rows(_clip(values_of(g), limit), g) for k, g in grads.items()}, state
 
     config = {"limit": limit}
+    # No state, and no delta: a limit stands in front of a rule.
     return Transform(
         name="clip_by_value", config=config, init=lambda params: (), update=update, sparse=True, filter=True
     )
@@ -48,6 +49,7 @@ def clip_by_norm(limit: float) -> Transform:
 
     def limited(g: Array) -> Array:
         length = norm([g])
+        # Untouched where it is short enough: no copy, no rounding.
         return g if length.within(limit) else scale_down(g, length, limit)
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:

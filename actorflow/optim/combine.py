@@ -43,12 +43,14 @@ def chain(*parts: Transform) -> Transform:
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         deltas, after = dict(grads), []
+        # Each part takes what the one before gave.
         for part, before in zip(parts, state, strict=True):
             deltas, new = part.update(deltas, before, params)
             after.append(new)
         return deltas, tuple(after)
 
     config = {"parts": tuple(map(described, parts))}
+    # A chain is handed sparse gradients only if no part would have to make them dense.
     sparse, only_filters = all(part.sparse for part in parts), all(part.filter for part in parts)
     return Transform(
         name="chain", config=config, init=init, update=update, sparse=sparse, filter=only_filters,
@@ -58,6 +60,8 @@ def chain(*parts: Transform) -> Transform:
 
 def _check_masks(parts: tuple[Transform, ...]) -> None:
     for i, part in enumerate(parts):
+        # A limit behind a masked rule has zeros to limit, which is harmless; a rule would make steps of
+        # nothing.
         behind = next((later for later in parts[i + 1 :] if not later.filter), None)
         if part.name == "masked" and not part.filter and behind is not None:
             message = (
@@ -78,7 +82,6 @@ def clip_by_global_norm(limit: float) -> Transform:
     """Scales all gradients by one factor, `limit / norm`, when their common norm exceeds `limit`.
 
     `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64 and without
-    `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64 and without
     overflow. No shard of several could tell it; there, `clip_by_norm` limits each gradient alone. Half
     precision is scaled in float32, and rounded once. Gradients that hold NaN or infinity become NaN, as
     a whole, and are not hidden.
@@ -97,6 +100,7 @@ def clip_by_global_norm(limit: float) -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         values = {name: values_of(g) for name, g in grads.items()}
         length = norm(values.values())
+        # As they are: most updates are not limited.
         if length.within(limit):
             return dict(grads), state
         return {k: as_rows(scale_down(v, length, limit), grads[k]) for k, v in values.items()}, state

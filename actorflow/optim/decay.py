@@ -54,6 +54,7 @@ def weight_decay(rate: Rate) -> Transform:
         rate_now = chosen(t)
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            # In `out`: g may be the delta that is taken from.
             np.multiply(p, rate_now, out=out)
             np.subtract(g, out, out=out)
 
@@ -76,6 +77,7 @@ def scale(factor: float) -> Transform:
     def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
         np.multiply(g, factor, out=out)
 
+    # A negative factor descends: what comes out are deltas then.
     return _stateless("scale", {"factor": factor}, step, passes=factor >= 0)
 
 
@@ -91,8 +93,10 @@ def centralise() -> Transform:
     """
 
     def centred(g: Array) -> Array:
+        # A bias has no axis to be centred over.
         if g.ndim < 2 or g.size == 0:
             return g
+        # In float64: the mean of many is not to shift what is left.
         mean = np.mean(g, axis=tuple(range(g.ndim - 1)), keepdims=True, dtype=np.float64)
         return np.subtract(g, mean, dtype=np.float64).astype(g.dtype)
 
@@ -104,6 +108,7 @@ def centralise() -> Transform:
 
 def _stateless(name: str, config: dict[str, float], step: Step, *, passes: bool) -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        # The same blocks as rules with a state, and no count.
         return in_blocks(step, grads, params, ())[0], state
 
     return Transform(

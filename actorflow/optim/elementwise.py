@@ -55,8 +55,10 @@ def elementwise(
         return {"count": zero(), **{slot: filled(params, value) for slot, value in slots.items()}}
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        # The step of this update: rates and corrections are worked out once for all blocks.
         step = at(int(state["count"]))
         deltas, after = in_blocks(step, grads, params, [state[slot] for slot in slots])
+        # ORDER: the slots in the order of `slots`, as steps unpack them.
         return deltas, {"count": one_more(state["count"]), **dict(zip(slots, after, strict=True))}
 
     return Transform(name=name, config=config, init=init, update=update, sparse=True, filter=passes)
@@ -77,15 +79,19 @@ def in_blocks(
     deltas: dict[str, Array] = {}
     after: list[dict[str, Array]] = [{} for _ in slots]
     for name, grad in grads.items():
+        # Of a sparse gradient the rows alone: the step sees no other.
         g = values_of(grad)
         shape, size, dtype = g.shape, g.size, accumulator(g)
         flat, p = g.reshape(-1), rows_of(params[name], grad).reshape(-1)
+        # A rule that scales its deltas afterwards rounds them itself.
         delta = np.empty(size, dtype if wide else g.dtype)
         old = [rows_of(slot[name], grad).reshape(-1) for slot in slots]
         new = [np.empty(size, dtype) for _ in slots]
+        # Most parameters are one block: no slices for them.
         if size <= _ELEMENTS:
             _block(step, flat, p, delta, np.empty(size, dtype), old, new)
         else:
+            # One `work` for all blocks: it holds nothing of worth between them.
             work = np.empty(_ELEMENTS, dtype)
             for start in range(0, size, _ELEMENTS):
                 here = slice(start, min(start + _ELEMENTS, size))
@@ -100,8 +106,10 @@ def in_blocks(
 def _block(step: Step, g: Array, p: Array, delta: Array, work: Array, old: Slots, new: Slots) -> None:
     """Takes the step in the dtype of `work`, whatever the others have."""
     dtype = work.dtype
+    # Half precision block by block: no wide copy of the whole.
     if g.dtype != dtype:
         g, p = g.astype(dtype), p.astype(dtype)
+    # Written where it belongs, when that is wide enough.
     if delta.dtype == dtype:
         step(g, p, delta, work, old, new)
     else:
@@ -130,6 +138,7 @@ def zero() -> Array:
 
 def one_more(count: Array) -> Array:
     """Returns the count after one more update."""
+    # Into an array: numpy's sum of 0-d arrays is a scalar.
     return np.add(count, 1, out=np.empty_like(count))
 
 
@@ -144,13 +153,16 @@ def mix(old: Array, weight: float, value: Array, new: Array, work: Array) -> Non
 
     `work` is of the same length, and none of the others.
     """
+    # The value alone, whatever was there, NaN too.
     if weight == 0:
         if new is not value:
             np.copyto(new, value)
+    # From the value, which weighs more.
     elif weight < 0.5:
         np.subtract(old, value, out=work)
         np.multiply(work, weight, out=work)
         np.add(value, work, out=new)
+    # From the old one. `new` may be `value`: read before it is written.
     else:
         np.subtract(value, old, out=new)
         np.multiply(new, 1 - weight, out=new)

@@ -43,6 +43,7 @@ def ftrl(
     Cost:   about 20 passes, powers among them unless lr_power is -0.5; three new arrays a parameter.
     """
     rate = as_schedule(lr)
+    # A schedule that begins at 0 would divide by it at once.
     check("lr", plain(rate), rate(0) > 0, "positive: the formula divides by it")
     l1, l2 = not_negative("l1", l1), not_negative("l2", l2)
     beta, initial = not_negative("beta", beta), not_negative("initial", initial)
@@ -51,9 +52,11 @@ def ftrl(
 
     def at(t: int) -> Step:
         lr_now = rate(t)
+        # And one that falls to 0 later.
         check(f"the rate of update {t}", lr_now, lr_now > 0, "positive: the formula divides by it")
 
         def raised(n: Array, out: Array) -> None:
+            # A root costs a fraction of a power.
             if lr_power == -0.5:
                 np.sqrt(n, out=out)
             else:
@@ -61,10 +64,12 @@ def ftrl(
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             n, z = new
+            # n**-lr_power of before, while `out` is free.
             raised(old[0], work)
             np.multiply(g, g, out=n)
             np.add(n, old[0], out=n)
             raised(n, out)  # n'**-lr_power, used twice
+            # The middle term of z', in `work`.
             np.subtract(out, work, out=work)
             np.multiply(work, 1 / lr_now, out=work)
             np.multiply(work, p, out=work)
@@ -73,10 +78,12 @@ def ftrl(
             np.add(out, beta, out=out)
             np.multiply(out, 1 / lr_now, out=out)
             np.add(out, 2 * l2, out=out)
+            # n', beta and l2 are all 0: over infinity p' is 0, where the paper has 0 / 0.
             out[out == 0] = math.inf
             np.clip(z, -l1, l1, out=work)  # sign(z) * l1 where |z| > l1, else z, whose difference is 0
             np.subtract(work, z, out=work)
             np.divide(work, out, out=out)
+            # p' becomes a delta.
             np.subtract(out, p, out=out)
 
         return step

@@ -48,14 +48,19 @@ def lamb(
             mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
             mix(old[1], beta2, v, v, work)
+            # With the rate -1, since the length is not known yet: u is what Adam would add.
             quotient(m, v, t, beta1, beta2, eps, -1.0, out)
+            # The decay counts for the direction, and so for the length.
             np.multiply(p, decay, out=work)
             np.add(out, work, out=out)
 
+        # Wide: rounded once, after the length.
         wide, (mean, square) = in_blocks(step, grads, params, [state["mean"], state["square"]], wide=True)
         deltas = {}
+        # A second pass: the norms are of whole parameters.
         for name, u in wide.items():
             length, allowed = norm([u]), norm([params[name]])
+            # A parameter of zeros could never leave them, and a step of zeros has no direction.
             trust = allowed.over(length) if allowed.root > 0 and length.root > 0 else 1.0
             np.multiply(u, -lr_now * trust, out=u)
             deltas[name] = u.astype(grads[name].dtype, copy=False)

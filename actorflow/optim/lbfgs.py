@@ -57,23 +57,28 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     def init(params: Arrays) -> State:
         zeros = filled(params)
         return {
+            # One tree of zeros for all: states share what no update writes.
             "count": zero(), "params": zeros, "grads": zeros, "steps": (zeros,) * history,
             "changes": (zeros,) * history, "products": np.zeros(history, np.float64),
         }  # fmt: skip
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         t = int(state["count"])
+        # Copies: pairs need what was there, when parameters have moved on.
         p, g = _private(params), _private(grads)
         steps, changes, products = state["steps"], state["changes"], state["products"]
+        # The first update has nothing to compare with.
         if t > 0:
             s, y = _difference(p, state["params"]), _difference(g, state["grads"])
             product = _dot(s, y)
+            # A pair that is not used leaves the others where they are.
             if _usable(product, _dot(s, s), _dot(y, y), curvature):
                 steps, changes = (*steps[1:], s), (*changes[1:], y)
                 products = np.append(products[1:], product)
         direction = _direction(g, steps, changes, products)
         lr_now = rate(t)
         deltas = {}
+        # `direction` is new: it is written over.
         for name, d in direction.items():
             np.multiply(d, -lr_now, out=d)
             deltas[name] = d.astype(grads[name].dtype, copy=False)
@@ -89,8 +94,10 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
 
 def _usable(product: float, of_steps: float, of_changes: float, curvature: float) -> bool:
     """Tells whether a pair has curvature, in numbers that can be divided by."""
+    # H divides by all three.
     if not all(_TINY <= square < math.inf for square in (product, of_steps, of_changes)):
         return False
+    # Curved upwards along the step; a line search would make sure of that.
     return product > curvature * math.sqrt(of_steps) * math.sqrt(of_changes)
 
 
@@ -103,10 +110,13 @@ def _direction(
         for s, y, product in zip(steps, changes, products.tolist(), strict=True)
         if product > 0
     ]
+    # No pair yet, or none with curvature.
     if not pairs:
         return _first(g)
+    # A flat minimum makes pairs whose weights overflow: looked at below, as a whole.
     with np.errstate(over="ignore", invalid="ignore"):
         q = _two_loops(g, pairs)
+    # As before there was a pair.
     return q if all(np.isfinite(array).all() for array in q.values()) else _first(g)
 
 
@@ -115,8 +125,10 @@ def _first(g: Arrays) -> dict[str, Array]:
     found = [array for array in g.values() if array.size]
     largest = max((float(np.max(np.abs(array))) for array in found), default=0.0)
     q = {name: np.array(array) for name, array in g.items()}
+    # No factor makes these finite.
     if not math.isfinite(largest):
         return q
+    # In two steps: the sum of large numbers may overflow, that of numbers up to 1 does not.
     if largest > 1:
         _scale(q, 1 / largest)
         _scale(q, 1 / sum(float(np.sum(np.abs(q[name]), dtype=np.float64)) for name in q))
@@ -127,19 +139,23 @@ def _first(g: Arrays) -> dict[str, Array]:
 
 def _two_loops(g: Arrays, pairs: list[tuple[Arrays, Arrays, float]]) -> dict[str, Array]:
     """Returns H g in new arrays."""
+    # Algorithm 7.4, first loop: from the newest pair to the oldest.
     q, weights = {name: np.array(array) for name, array in g.items()}, []
     for s, y, product in reversed(pairs):
         weight = _dot(s, q) / product
         weights.append(weight)
         _add(q, -weight, y)
     _, y, product = pairs[-1]
+    # H0 of the newest pair.
     _scale(q, product / _dot(y, y))
+    # Second loop: from the oldest to the newest.
     for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
         _add(q, weight - _dot(y, q) / product, s)
     return q
 
 
 def _private(arrays: Arrays) -> dict[str, Array]:
+    # In float32 at least, and nobody else's.
     return {name: np.array(array, accumulator(array), order="C") for name, array in arrays.items()}
 
 
@@ -152,6 +168,7 @@ def _dot(a: Arrays, b: Arrays) -> float:
     """Returns the product of two vectors, in float64 where their own dtype may not hold it."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = sum(float(np.vdot(a[name], b[name])) for name in a)
+        # Between these their own dtype has lost nothing.
         if _SMALL < abs(found) < _LARGE:
             return found
         return sum(float(np.vdot(a[n].astype(np.float64), b[n].astype(np.float64))) for n in a)

@@ -49,6 +49,7 @@ def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Tra
     chosen, spared = _patterns("only", only), _patterns("unless", unless)
 
     def mine(arrays: Arrays) -> dict[str, Array]:
+        # Both by name, and of gradients, state and parameters alike.
         return {k: a for k, a in arrays.items() if _matches(k, chosen) and not _matches(k, spared)}
 
     def init(params: Arrays) -> State:
@@ -56,7 +57,9 @@ def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Tra
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         deltas, after = inner.update(mine(grads), state, mine(params))
+        # A filter passes what is not its own; a rule moves nothing else.
         others = {k: g if inner.filter else _zeros(g) for k, g in grads.items() if k not in deltas}
+        # In the order of the gradients.
         return {name: deltas[name] if name in deltas else others[name] for name in grads}, after
 
     config = {"inner": described(inner), "only": chosen, "unless": spared}
@@ -91,6 +94,7 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
     def split(arrays: Arrays) -> list[dict[str, Array]]:
         shares: list[dict[str, Array]] = [{} for _ in parts]
         for name, array in arrays.items():
+            # The first that matches: specific patterns stand before general ones.
             first = next((i for i, p in enumerate(patterns) if fnmatchcase(name, p)), None)
             if first is None:
                 message = f"no pattern of partition matches {name!r}; they are {', '.join(patterns)}"
@@ -101,6 +105,7 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
         return shares
 
     def init(params: Arrays) -> State:
+        # A rule is given its own parameters and never sees others.
         return tuple(part.init(share) for part, share in zip(parts, split(params), strict=True))
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
@@ -110,9 +115,11 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
             moved, new = part.update(g, before, p)
             deltas.update(moved)
             after.append(new)
+        # In the order of the gradients, whoever moved them.
         return {name: deltas[name] for name in grads}, tuple(after)
 
     config = {"rules": tuple({"pattern": p, **described(t)} for p, t in rules.items())}
+    # One that passes gradients would climb, whatever the other rules do.
     sparse, passes = all(part.sparse for part in parts), any(part.filter for part in parts)
     return Transform(
         name="partition", config=config, init=init, update=update, sparse=sparse, filter=passes,
@@ -123,6 +130,7 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
 @rule("partition")
 def _partition_from_config(rules: Any) -> Transform:
     parts = several("rules", rules)
+    # From another process: plain data, of which anything may be wrong.
     fit = all(isinstance(r, Mapping) and isinstance(r.get("pattern"), str) for r in parts)
     check("rules", rules, fit, "dicts of 'pattern', 'name' and 'config'")
     return partition({r["pattern"]: made(r) for r in parts})
@@ -138,6 +146,7 @@ def freeze() -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return {name: _zeros(g) for name, g in grads.items()}, state
 
+    # Sparse as it comes: zeros of a whole table would cost as much as that.
     return Transform(name="freeze", config={}, init=lambda params: (), update=update, sparse=True)
 
 

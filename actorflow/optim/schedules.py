@@ -36,6 +36,7 @@ class Schedule:
         """Returns the rate of the update that comes after `count` others."""
         return self.rate(count)
 
+    # Configs are dicts, which have no hash; equal schedules have equal names.
     def __hash__(self) -> int:
         return hash(self.name)
 
@@ -114,6 +115,7 @@ def piecewise(boundaries: Sequence[int], rates: Sequence[float]) -> Schedule:
     check("rates", levels, len(levels) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
     levels = tuple(_rate("every rate", level) for level in levels)
     config = {"boundaries": bounds, "rates": levels}
+    # From its boundary on, a rate holds.
     return Schedule("piecewise", config, lambda count: levels[bisect_right(bounds, count)])
 
 
@@ -135,6 +137,7 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
 def linear(rate: float, updates: int, final: float = 0.0) -> Schedule:
     """Returns a straight line from `rate` at 0 to `final` at `updates`, then `final`; see `polynomial`."""
     line = polynomial(rate, updates, final)
+    # It is called and rebuilt by its own name.
     config = {name: line.config[name] for name in ("rate", "updates", "final")}
     return Schedule("linear", config, line.rate)
 
@@ -153,6 +156,7 @@ def cosine_restarts(rate: float, updates: int, factor: int = 1, final: float = 0
         if factor == 1:
             return fall.rate(count % updates)
         length = updates
+        # Each is longer, so this takes few turns, whatever the count.
         while count >= length:
             count -= length
             length *= factor
@@ -178,13 +182,16 @@ def one_cycle(
     check("start_factor", start_factor, 1 <= number(start_factor) < math.inf, "finite, at least 1")
     check("final_factor", final_factor, 1 <= number(final_factor) < math.inf, "finite, at least 1")
     warm, start_factor, final_factor = float(warm), float(start_factor), float(final_factor)
+    # Both halves have an update at least.
     check("warm", warm, 1 < warm * updates < updates, f"more than one of {updates} updates, and not all")
     first = peak / start_factor
+    # The peak is at the last update of the rise, the final rate at the last of all.
     last, top, end = first / final_factor, warm * updates - 1, updates - 1
 
     def at(count: int) -> float:
         if count <= top:
             return _between(first, peak, count / top)
+        # After the last of them: the last rate.
         return _between(peak, last, min((count - top) / (end - top), 1.0))
 
     config = {
@@ -205,7 +212,9 @@ def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
 
     def at(count: int) -> float:
         if count >= updates:
+            # `then` counts from its own start.
             return after(count - updates)
+        # + 1: the first of the updates has a part of the rise already.
         return initial + (after(0) - initial) * ((count + 1) / updates)
 
     return Schedule("warmup", {"updates": updates, "then": plain(after), "initial": initial}, at)
@@ -225,6 +234,7 @@ def join(rates: Sequence[Rate], boundaries: Sequence[int]) -> Schedule:
 
 def _between(start: float, end: float, share: float) -> float:
     """Returns the point of half a cosine from `start` to `end`."""
+    # 1 at share 0, 0 at share 1.
     return end + (start - end) * ((1 + math.cos(math.pi * share)) / 2)
 
 
@@ -270,6 +280,7 @@ def _rate(name: str, value: Any) -> float:
 def _boundaries(boundaries: Any) -> tuple[int, ...]:
     bounds = several("boundaries", boundaries)
     counts = all(checks.is_whole(b) for b in bounds) and len(bounds) > 0
+    # From above 0: a part that ends before it begins would never be asked.
     rising = counts and all(a < b for a, b in pairwise((0, *bounds)))
     check("boundaries", bounds, rising, "counts of updates, rising from above 0")
     check("boundaries", bounds, bounds[-1] <= MOST, "counts of at most 2**62")

@@ -109,6 +109,7 @@ class Transform:
             raise missing_method(self, name, RULES)
 
     def __hash__(self) -> int:
+        # Configs are dicts, which have no hash; equal transforms have equal names.
         return hash(self.name)
 
     @property
@@ -116,6 +117,7 @@ class Transform:
         """The name of the rule in it that takes dense gradients only; empty where all take rows."""
         if self.sparse:
             return ""
+        # Looked for in the config: the parts themselves are within its functions.
         parts = (part.takes_dense for part in _parts_in(self.config))
         return next(filter(None, parts), self.name)
 
@@ -123,6 +125,7 @@ class Transform:
 def _parts_in(config: Any) -> Iterator[Transform]:
     """The rules that a config describes, but for those that nobody registered."""
     if isinstance(config, Mapping) and set(config) >= {"name", "config"}:
+        # A rule that nobody has registered cannot be made again, and is passed over.
         if config["name"] in _RULES:
             yield made(config)
     elif isinstance(config, Mapping | tuple):
@@ -192,6 +195,7 @@ def joint_of(parts: Iterable[Transform]) -> str:
 
 def check_transform(name: str, value: Any) -> None:
     """Raises ConfigError unless the value is a Transform."""
+    # The rule itself where a call of it was meant.
     uncalled = callable(value) and hasattr(value, "__name__")
     hint = f"call it: {value.__name__}(...)" if uncalled else "for example sgd(0.1)"
     check(name, value, isinstance(value, Transform), "a Transform", hint)

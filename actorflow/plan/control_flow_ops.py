@@ -1,7 +1,6 @@
 """The nodes of which plans build branches and turns: what each does, `plan.program.NodeKind` says.
 
-No user builds them. They are ops all the same, so that what plans do with nodes of a graph, such as pruning
-and placing them, goes for these as well.
+No user builds them.
 """
 
 from __future__ import annotations
@@ -32,5 +31,6 @@ def _spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     raise GraphError("what leads values through loops and branches is built by plans alone")
 
 
+# Ops all the same, so that what plans do with nodes, such as pruning and placing, goes for these too.
 for _op in KINDS:
     flow_op(_op, _spec)

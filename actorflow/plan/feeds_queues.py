@@ -31,6 +31,7 @@ class AnyNode(Protocol):
 
 def feeds(node: AnyNode) -> bool:
     """Tells whether the node puts something into its resource; nodes that only programs have do not."""
+    # Nodes that only programs have are no ops of a graph, and fill nothing.
     entry = opdef.table().get(node.op)
     return entry is not None and entry.fills
 

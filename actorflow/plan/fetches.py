@@ -31,10 +31,13 @@ def resolve_fetch(graph: Graph, fetch: Any) -> Port:
         message = f"fetch {fetch.name!r} {why}"
         raise FetchError(message, where=fetch.node.where, hint=hint)
     if isinstance(fetch, str) and isinstance(graph.resources.get(fetch), VariableDef):
+        # A name may be that of a variable: its read is meant, which may not have been built yet.
         fetch = Variable.existing(graph, fetch)
     if isinstance(fetch, str):
         node, index = _find_by_name(graph, fetch)
         if node is None:
+            # A name that the graph has not may be that of a tensor in a body: the error there says why it
+            # cannot be fetched.
             inner = _within(graph, fetch)
             if inner is not None:
                 return resolve_fetch(graph, inner)
@@ -48,6 +51,7 @@ def resolve_fetch(graph: Graph, fetch: Any) -> Port:
         if fetch.graph is not graph:
             message = f"fetch {fetch.name!r} belongs to another graph than this session's"
             raise FetchError(message, hint="open a session on its graph")
+        # Where its read is built, unless it is there.
         with graph:
             return resolve_fetch(graph, fetch.as_tensor())
     message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
@@ -67,6 +71,7 @@ def _no_list(node: Node, index: int) -> Port:
 
 def _elsewhere(graph: Graph, tensor: Tensor) -> tuple[str, str]:
     """Why a tensor that is none of the graph cannot be fetched or fed, and what to try."""
+    # The tensor of a body: it can be told how to get it out, which another graph's cannot.
     if root_of(tensor.graph) is graph:
         return elsewhere(tensor.graph, graph)
     return "belongs to another graph than this session's", "open a session on its graph"
@@ -82,6 +87,7 @@ def resolve_fetches(graph: Graph, fetches: Any) -> tuple[tuple[Port, ...], Calla
     Raises:
         FetchError: when one does not name an output of the graph.
     """
+    # The most common fetch, and no structure to look into.
     if isinstance(fetches, Tensor):
         return (resolve_fetch(graph, fetches),), only
     leaves, build = flatten(fetches)
@@ -150,12 +156,14 @@ def fit_feed(
     if isinstance(value, Operators):
         message = f"{kind} {name!r} must fit {spec}, got the symbolic {value!r}"
         raise FeedError(message, hint=f"a {kind} is a value: run the tensor first, and feed what it gives")
+    # What has a dtype is never converted: only a Python value may be given the dtype that is asked for.
     typed = hasattr(value, "dtype") or isinstance(value, memoryview | bytearray)
     try:
         array = arrays.as_array(value) if typed else None
     except TypeError as error:
         message = f"{kind} {name!r} must fit {spec}, got {type(value).__name__}: {error}"
         raise FeedError(message) from None
+    # Arrays of objects are looked at one by one: they may hold bytes, or numbers that fit.
     if array is None or array.dtype.kind == "O":
         try:
             array = arrays.convert_numbers(value, spec.dtype)
@@ -177,6 +185,7 @@ def feed_value(name: str, spec: Spec, value: Any) -> arrays.Array:
 
     As `fit_feed`, which an array of the right kind need not pass.
     """
+    # What fits already need not pass `fit_feed`: this stands in the way of every step.
     if (
         type(value) is arrays.NDArray
         and value.dtype.kind != "O"  # whose elements are looked at
@@ -187,11 +196,9 @@ def feed_value(name: str, spec: Spec, value: Any) -> arrays.Array:
 
 
 def build_result(build: Callable[[Sequence[Any]], Any], values: list[Any]) -> Any:
-    """Returns the values of a step as its caller asked for them and may have them, and lets go of them.
-
-    The event loop keeps the list until the caller suspends again, and leases on variables would last
-    as long: the caller's next write would have to copy what it does not hold any more.
-    """
+    """Returns the values of a step as its caller asked for them and may have them, and lets go of them."""
+    # The event loop keeps the list until the caller suspends again, and leases on variables would last as
+    # long: the caller's next write would have to copy what it does not hold any more.
     found = build([*map(arrays.view_for_user, values)])
     values.clear()
     return found
@@ -206,6 +213,7 @@ def _converting(given: arrays.DType, shape: tuple[int, ...], spec: Spec, holder:
     """What to try with an array that does not fit."""
     wanted = arrays.name_of(spec.dtype)
     declare = f"or declare the {holder} with that spec"
+    # Same dtype: it is the shape.
     if given == spec.dtype:
         return f"reshape it, {declare}"
     if not spec.fits(shape, spec.dtype):  # neither fits: each alone would lead to the next error
@@ -222,6 +230,7 @@ def _converting(given: arrays.DType, shape: tuple[int, ...], spec: Spec, holder:
 
 def _find_by_name(graph: Graph, name: str) -> tuple[Node | None, int | None]:
     """Returns the node and output that `node` or `node:output` names; None for what does not exist."""
+    # `node` alone means its first output.
     plain, _, output = name.rpartition(":") if ":" in name else (name, "", "0")
     node = graph.find(plain)
     if node is None or not output.isdecimal() or int(output) >= len(node.outputs):
@@ -231,6 +240,7 @@ def _find_by_name(graph: Graph, name: str) -> tuple[Node | None, int | None]:
 
 def _within(graph: Graph, name: str) -> Tensor | None:
     """Returns the tensor of a body that is named so, if there is one."""
+    # Names of bodies are unique within each only: the first is as good as any, for it is refused.
     for body in graph.bodies.values():
         node, index = _find_by_name(body, name)
         if node is not None and index is not None:
@@ -242,6 +252,7 @@ def _by_name(graph: Graph) -> str:
     """What to try with a name that is near none: that of the variable of Python is none of the tensor."""
     names = [n.name for n in graph.nodes if n.outputs]
     said = f"; the latest names are {', '.join(map(repr, names[-4:]))}" if names else ""
+    # A Python variable's name is none of the tensor's: the usual mistake.
     return f"pass the tensor itself, without quotes: await session.run(tensor){said}"
 
 

@@ -37,6 +37,7 @@ class Flat(Graph):
 
     def __init__(self, root: Graph) -> None:
         super().__init__(seed=root.seed)
+        # Behind those of the root there is room for constants of its own; all else is shared, and read only.
         self.constants = list(root.constants)
         self.resources, self.objects = root.resources, root.objects
         self.likenesses, self.bodies = root.likenesses, root.bodies
@@ -70,6 +71,7 @@ class Flat(Graph):
                 inputs=tuple(inputs),
                 controls=tuple(dict.fromkeys(controls)),
                 attrs=attrs,
+                # Taken names get a number: what comes of a body may come several times.
                 outputs=outputs,
                 device=device,
                 colocate=colocate,
@@ -78,6 +80,7 @@ class Flat(Graph):
         )
         if frame:
             self.frames[made] = frame
+        # An Enter belongs to the frame that it leaves, and still leads into a loop.
         if frame or inner or op == ENTER:
             self.inner.add(made)
         return made
@@ -85,6 +88,7 @@ class Flat(Graph):
     def new_frame(self, around: Path, node: Node) -> Path:
         """Returns a frame for a loop: of the name that random numbers know, unless that is taken."""
         name, n = node.name, 0
+        # A body that is used twice has two frames.
         while (*around, name) in self.parallel:
             n += 1
             name = f"{node.name}_{n}"
@@ -93,6 +97,7 @@ class Flat(Graph):
 
     def constant(self, value: Any, dtype: Any) -> Port:
         """Returns a scalar constant."""
+        # One node for a value, however often it is asked for.
         key = (name_of(dtype), value)
         if key not in self._held:
             array = frozen_copy(np.asarray(value, dtype))
@@ -105,6 +110,7 @@ class Flat(Graph):
         """Says from which node the value of a loop variable comes back into its merge."""
         node = self.nodes[merge]
         assert node.op == MERGE
+        # After the fact, since the node from which it comes needs the merge first.
         self.nodes[merge] = replace(node, attrs={"back": int(after)})
 
 

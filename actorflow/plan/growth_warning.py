@@ -52,6 +52,7 @@ class GrowthWarning:
         if line is None:
             self._lines[lines] = _Line(nodes)
             return 0
+        # Only what was planned after the graph had grown: plans of one graph for other feeds do not count.
         line.grown += nodes > line.nodes
         line.nodes = nodes
         self.told = line.grown >= MANY

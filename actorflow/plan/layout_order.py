@@ -27,5 +27,7 @@ def layout_order(
     for i in needed:
         node = graph.nodes[i]
         before = (*(port.node for port in node.inputs), *node.controls, *order.get(i, ()))
+        # Ids ascend with the edges, so what is before a node has its level; an edge that leads back counts
+        # for nothing.
         levels[i] = 1 + max((levels.get(b, -1) for b in before), default=-1)
     return tuple(sorted(levels, key=levels.__getitem__))

@@ -123,13 +123,16 @@ def plan_program(
         state: Where state lives that no scope places.
         lower_all: See `lower`.
     """
+    # ORDER: loops and branches first: what they become is pruned, ordered and placed as any other node.
     graph, fetches, feeds = flatten(graph, fetches, feeds, lower_all=lower_all)
     needed = prune(graph, fetches, feeds)
+    # Only who chooses among devices has to know which of them has a kernel; else installing finds out.
     groups = colocate(graph, needed, devices, None if placer.way == "first" else has_kernel, state)
     first = {i: groups.first(i) for i in groups.of}
     program = _build(graph, needed, fetches, feeds, first, passes)
     ids = {graph.nodes[i].name: i for i in groups.of}
     inner = _inner(program, graph)
+    # A placer sees the program, groups know the graph: names lead from one to the other.
     return PlannedProgram(graph, first, program, place(program, ids, groups, devices, placer, host, inner))
 
 
@@ -162,6 +165,7 @@ def _build(
     constants: Mapping[Port, Constant] = MappingProxyType({}),
 ) -> Program:
     flat = graph if isinstance(graph, Flat) else None
+    # A flat graph has its order as control edges already.
     order = join_controls(program_order(graph, needed), block_edges(graph, needed)) if flat is None else {}
     frames = {} if flat is None else flat.frames
     nodes: list[PlanNode] = []
@@ -173,6 +177,7 @@ def _build(
         if port in edges:
             message = f"{node.name!r} is fed twice in one step"
             raise FeedError(message, where=node.where, hint="feed it by its tensor or by its name")
+        # ORDER: feeds before all others: a fed port takes precedence over what its node would compute.
         edges[port] = Edge(len(nodes))
         spec = node.outputs[port.index]
         nodes.append(PlanNode(node.name, "feed", NodeKind.FEED, (), outputs=(spec,), where=node.where))
@@ -185,23 +190,29 @@ def _build(
         variables.update(
             n for n in touched_variables(node) if isinstance(graph.resources.get(n), VariableDef)
         )
+        # What is fed has its node already, and an argument is given by whoever runs the body.
         if effect is Effect.ARGUMENT or (effect is Effect.FEED and Port(i) in fed):
             continue
         if effect is Effect.FEED:
             message = f"placeholder {node.name!r} must be fed, {node.outputs[0]}"
             raise FeedError(message, where=node.where, hint=f"add {node.name!r} to the feeds of this step")
         if effect is Effect.CONSTANT:
+            # No token travels for it: it lies in the slot of whoever takes it.
             edges.setdefault(Port(i), Constant(graph.constants[node.attrs["constant"]]))
             continue
+        # `setdefault`: a fed output stays fed, even where the node runs for another output.
         for k in range(len(node.outputs)):
             edges.setdefault(Port(i, k), Edge(len(nodes), k))
         device = first[i]
         _check_no_bytes(graph, node, effect, device)
+        # Of nodes that do not run there is nothing to wait for.
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
         routine = None
         if effect is Effect.FUNCTION:
             inputs = [edges[port] for port in node.inputs]
+            # Of values kept for gradients a routine computes those that somebody asks for, so it must know
+            # who does.
             routine = routine_of(graph, node, inputs, wanted, device, partial(_body, passes=passes))
         nodes.append(
             PlanNode(
@@ -219,11 +230,13 @@ def _build(
                 where=node.where,
             )
         )
+    # ORDER: when all have a place: the edge that leads back comes from behind.
     for i, at in index.items():
         back = back_of(graph.nodes[i])
         if back is not None:
             nodes[at] = replace(nodes[at], inputs=(*nodes[at].inputs, Edge(index[back])), attrs={})
     computed = len(nodes)
+    # Ends of atomic blocks are fetched by nobody, and yet the step must not be over before they have fired.
     hidden = [Port(i) for i in ends(graph, needed)]
     for port in (*fetches, *hidden):
         node = graph.nodes[port.node]
@@ -258,6 +271,7 @@ def _body(
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
     """Raises PlacementError when what is on a card is to take or make bytes, which cards do not hold."""
+    # Cards hold no bytes: whatever would take or make them there is told at planning, with its line.
     if effect not in (Effect.PURE, Effect.RANDOM, Effect.FLOW) or parse_device(device).kind != "gpu":
         return
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]

@@ -52,6 +52,7 @@ class Routine:
     @property
     def outputs(self) -> int:
         """How many outputs the node has."""
+        # a loop has one output more: how often it turned
         return self.results + (self.control_flow is ControlFlow.LOOP) + len(self.kept)
 
     def programs(self) -> Iterator[Program]:

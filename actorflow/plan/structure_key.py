@@ -3,12 +3,9 @@
 A graph that builds the same nodes again, with every step, gives each time a program of other nodes and other
 names, and otherwise the same. The key is what is left without the names: kinds, ops, attributes, edges,
 control edges, devices, frames, resources, specs, the user's lines, and constants. Nodes are known by their
-place in the program, which follows the order in which they were built. Lines are in it and names are not: so
-an error of a program that runs for another names the line that is right, and a node that was built there
-before.
+place in the program, which follows the order in which they were built.
 
-Small constants are equal when their bits are; large ones, and whatever is no plain data, when they are one
-object. So a key is good only as long as the program that it was made of is there.
+A key is good only as long as the program that it was made of is there: what is large is known by the object.
 
 Pure: a function of a program.
 """
@@ -35,6 +32,8 @@ def structure_key(program: Program) -> Hashable:
 
     It holds every field of a program and of its nodes but their names.
     """
+    # Every field, also those that are added later: what is left out would make two programs equal that are
+    # not.
     whole = (_hashable(getattr(program, f.name)) for f in fields(program) if f.name != "nodes")
     return tuple(map(_node, program.nodes)), tuple(whole)
 
@@ -51,6 +50,8 @@ def _node(node: PlanNode) -> Hashable:
         node.device,
         node.frame,
         None if node.resource is None else (node.resource.kind.value, node.resource.name),
+        # Lines are in it and names are not: so an error of a program that runs for another names the line
+        # that is right, and a node that was built there before.
         node.where.defined_at,
         tuple([_hashable(getattr(node, name)) for name in _LATER]),
     )
@@ -60,6 +61,7 @@ def _attrs(node: PlanNode) -> Hashable:
     """Returns the attributes as text, which tells 1, True and 1.0 apart; they are plain data."""
     attrs = node.attrs
     if all(map(is_plain, attrs.values())):
+        # As text, since 1, True and 1.0 are equal otherwise.
         return repr(sorted(attrs.items()))
     return _hashable(attrs)
 
@@ -81,17 +83,20 @@ def _hashable(value: Any) -> Hashable:
         return "mapping", frozenset((_hashable(k), _hashable(v)) for k, v in value.items())
     if isinstance(value, frozenset):
         return kind, frozenset(map(_hashable, value))
+    # as with attributes: text tells 1 and True apart
     if is_plain(value):
         return kind, repr(value)
     if is_dataclass(value):
         return kind, tuple(_hashable(getattr(value, f.name)) for f in fields(value))
     if is_dtype(value):
         return "dtype", name_of(value)
+    # Whatever is no plain data is equal to itself alone.
     return kind, id(value)
 
 
 def _bits(constant: Constant) -> Hashable:
     value = constant.value
+    # Small constants are equal when their bits are; large ones when they are one object.
     if nbytes(value) > _COMPARED_BYTES or value.dtype.hasobject:
         return "object", id(value)
     return value.dtype.name, value.shape, value.tobytes()

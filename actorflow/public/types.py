@@ -12,7 +12,7 @@ from actorflow.cluster.process.process import Process
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.dataflow.optimizer.optimizer import UpdateContext
 from actorflow.runtime.messages import Terminated
-from actorflow.training.trainer import EpochDone, RunDone, StepDone
+from actorflow.training.events import EpochDone, RunDone, StepDone
 from actorflow.values.sparse import Slices
 
 __all__ = [

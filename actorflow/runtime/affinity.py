@@ -63,9 +63,12 @@ class Affinity:
     def __init__(self, what: str, loop: AbstractEventLoop | None) -> None:
         self.what = what
         self.loop: Any = _NoLoop() if loop is None else loop
+        # Re-entrant and never given back: its `_is_owned` says whose thread this is without asking the
+        # system.
         self.thread: Any = RLock()
         self.thread.acquire()
         self.ended = False
+        # Kept now, for the error: the thread may have ended by then.
         self._name = threading.current_thread().name
 
     def check(self) -> None:
@@ -74,11 +77,14 @@ class Affinity:
         The thread itself may call while its loop does not run, and no other; nobody once that is closed.
         """
         owned = self.thread._is_owned()
+        # The usual case, and all that hot callers test.
         if owned and self.loop.is_running():
             return
         here = _get_running_loop()
+        # This loop, though in another thread than where this was made; or nothing is left to be harmed.
         if here is self.loop or self.ended:
             return
+        # No loop runs here: the thread itself may build and look, unless its loop has ended.
         if owned and here is None:
             if not self.loop.is_closed():
                 return

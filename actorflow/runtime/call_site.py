@@ -31,11 +31,13 @@ def users_frame(frame: FrameType) -> FrameType:
     well, and their lines tell nobody anything. Where all is installed, the innermost outside actorflow.
     """
     nearest: FrameType | None = None
+    # Outwards from the call: the first frame of the user is the line that he wrote.
     at: FrameType | None = frame
     while at is not None:
         if is_users(at):
             if not is_installed(at.f_code.co_filename):
                 return at
+            # Where all is installed the first one outside actorflow has to do.
             nearest = nearest or at
         frame, at = at, at.f_back
     return nearest or frame

@@ -18,4 +18,5 @@ def is_cancellation(error: BaseException) -> bool:
     a task of theirs that was cancelled.
     """
     task = current_task()
+    # `cancelling` counts requests, so it tells somebody's cancel from an error of that class.
     return isinstance(error, CancelledError) and task is not None and task.cancelling() > 0

@@ -39,6 +39,7 @@ class Entropy:
 
     def __init__(self, seed: int | None = None) -> None:
         """Draws from `seed`, or from the operating system when there is none."""
+        # Remembered though it was drawn: who prints it can run the same again.
         self.seed = random.SystemRandom().getrandbits(63) if seed is None else seed
         self._random = random.Random(self.seed)
 

@@ -27,6 +27,7 @@ def is_full(error: BaseException | None) -> bool:
             return False
         if isinstance(error, DiskFull) or getattr(error, "errno", None) in FULL:
             return True
+        # What it came of, whether said with `from` or not.
         error = error.__cause__ or error.__context__
     return False
 
@@ -54,10 +55,13 @@ def outlive(name: str) -> None:
     stream: Any = getattr(sys, name)
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
+    # Only what is exactly the interpreter's own: a stream of a test or a notebook may do other things.
     if type(stream) is not io.TextIOWrapper or type(raw) is not io.FileIO:
         return
+    # ORDER: what the old buffer still holds comes before what the new one writes.
     stream.flush()
     lossy = LossyStream(stream)
+    # As before: python -u has no buffer between text and file.
     buffered: Any = lossy if buffer is raw else io.BufferedWriter(lossy)
     wrapped = io.TextIOWrapper(
         buffered,
@@ -88,6 +92,7 @@ class LossyStream(io.FileIO):
     """
 
     def __init__(self, stream: TextIO) -> None:
+        # The file stays the stream's, which closes it.
         super().__init__(stream.fileno(), "w", closefd=False)
         self._stream = stream
         self.lost_bytes = 0
@@ -100,6 +105,7 @@ class LossyStream(io.FileIO):
             return super().write(view) or 0
         except OSError as error:
             if error.errno not in FULL:
+                # Any other error is its writer's business.
                 raise
             self.lost_bytes += view.nbytes
             self.reason = error.strerror or str(error)

@@ -59,6 +59,7 @@ def run(
 
 def _run(coroutine: Coroutine[Any, Any, T], debug: bool | None) -> T:
     """Runs it where signals tell what it waits for; a second Ctrl-C, which tidies nothing up, is as quiet."""
+    # ORDER: before the runner puts its own handler there.
     before = signal.getsignal(signal.SIGINT)
     of_runner: list[Any] = []
     watched = _watch(coroutine, before is signal.default_int_handler, of_runner)
@@ -69,6 +70,7 @@ def _run(coroutine: Coroutine[Any, Any, T], debug: bool | None) -> T:
             try:
                 result: T = runner.run(watched)
             except KeyboardInterrupt:
+                # The loop is closed below, and then forgets its tasks.
                 tasks = asyncio.all_tasks(loop)
                 raise
             return result
@@ -77,14 +79,17 @@ def _run(coroutine: Coroutine[Any, Any, T], debug: bool | None) -> T:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         raise
     finally:
+        # Never begun: Python would warn of it.
         if inspect.getcoroutinestate(watched) == inspect.CORO_CREATED:
             watched.close()
+        # The runner takes its handler back only where it is still on top.
         if of_runner and before is not of_runner[0] is signal.getsignal(signal.SIGINT):
             signal.signal(signal.SIGINT, before)  # the runner leaves its own where it was not on top
 
 
 async def _watch(coroutine: Coroutine[Any, Any, T], ends: bool, of_runner: list[Any]) -> T:
     """Awaits it where signals tell what it waits for: in the runner, whose own handler is there by now."""
+    # The runner has put its handler by now: it calls the first step of this.
     of_runner.append(signal.getsignal(signal.SIGINT))
     with dump_on_signal.install_handlers(ends=ends):
         return await coroutine

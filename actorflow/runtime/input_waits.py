@@ -71,9 +71,12 @@ def waits(loop: AbstractEventLoop, place: Callable[[str, int], str | None]) -> t
         loop: The loop.
         place: Gives the line of a file as errors tell it; None where it is not of the program.
     """
+    # Of this loop alone: other threads have loops of their own.
     givers = [giver for giver, its in list(_OPEN.items()) if its is loop]
     found = [entry for giver in givers if (entry := giver.waiting_for()) is not None]
+    # A generator that a giver has told of is not told twice.
     told = {entry.what for entry in found}
+    # By name, so that two dumps list them alike.
     for task in sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name):
         for generator in _generators(task):
             frame = generator.ag_frame
@@ -83,6 +86,7 @@ def waits(loop: AbstractEventLoop, place: Callable[[str, int], str | None]) -> t
             if not any(line in what for what in told):
                 what = f"the next element of async generator '{generator.__qualname__}' at {line}"
                 found.append(InputEntry(shorten(what, _WHAT), 0.0))
+                # Several tasks may wait in one generator.
                 told.add(what)
             break  # those further in are the generator's own
     return tuple(found)
@@ -93,6 +97,7 @@ def _generators(task: asyncio.Task[Any]) -> Iterator[Any]:
     waiting: Any = task.get_coro()
     for _ in range(_DEEP):
         if isinstance(waiting, AsyncGeneratorType):
+            # Where it waits itself, further in.
             yield waiting
             waiting = waiting.ag_await
         elif hasattr(waiting, "cr_await"):
@@ -100,7 +105,9 @@ def _generators(task: asyncio.Task[Any]) -> Iterator[Any]:
         elif hasattr(waiting, "gi_yieldfrom"):
             waiting = waiting.gi_yieldfrom
         else:  # what `anext` gives shows its generator to nobody else
+            # CPython shows what an object refers to, though the object does not.
             known = gc.get_referents(waiting)
             waiting = next((each for each in known if isinstance(each, AsyncGeneratorType)), None)
+        # A future is where a task waits in the end.
         if waiting is None or isinstance(waiting, asyncio.Future):
             return

@@ -21,11 +21,14 @@ def holder(frame: FrameType | None) -> str | None:
         frame: The innermost of the thread.
     """
     line: str | None = None
+    # From the innermost outwards.
     for at in _within_the_loop(frame):
         file = at.f_code.co_filename
         if not file.startswith(_OURS):
+            # The first line of the program on the way is where it stands.
             if line is None and not _installed(file):
                 line = f"{at.f_code.co_qualname} at {_shown(file)}:{at.f_lineno}"
+        # A frame of ours around that line: one with a `strand` is the handler that called it.
         elif line is not None:
             name = getattr(at.f_locals.get("self"), "strand", None)
             if isinstance(name, str):
@@ -33,6 +36,7 @@ def holder(frame: FrameType | None) -> str | None:
     return line
 
 
+# Beyond the runner are frames that run the loop and do not hold it.
 def _within_the_loop(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None and frame.f_code.co_filename not in _RUNNERS:
         yield frame

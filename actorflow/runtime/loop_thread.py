@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 from actorflow.errors import ConfigError
 from actorflow.runtime.event_loop import loop_factory
 
 T = TypeVar("T")
+
+_LOOK_S = 0.25
+"""How often a thread that waits looks for signals: one that comes just before it waits, or that another
+thread of the process takes, does not wake it, and Ctrl-C would be lost."""
 
 
 class LoopThread:
@@ -37,18 +41,22 @@ class LoopThread:
         try:
             self._check()
         except ConfigError:
+            # Python would warn of one that nobody has awaited.
             coroutine.close()
             raise
         ended: Future[T] = Future()
         tasks: list[asyncio.Task[T]] = []
         self._loop.call_soon_threadsafe(_begin, self._loop, coroutine, ended, tasks)
         try:
-            return ended.result()
+            return _result(ended)
         except BaseException as error:
+            # The coroutine's own error: nothing is left to cancel.
             if ended.done() and error is ended.exception():
                 raise
             self._loop.call_soon_threadsafe(_cancel, tasks)  # ORDER: behind `_begin`, so there is a task
-            ended.exception()
+            # Until it has cleaned up; a second Ctrl-C raises out of this.
+            while not ended.done():
+                wait((ended,), _LOOK_S)
             raise
 
     def call(self, function: Callable[[], T]) -> T:
@@ -67,7 +75,8 @@ class LoopThread:
         """Cancels what is left, ends the loop and its thread; closing twice is harmless."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+            while self._thread.is_alive():
+                self._thread.join(_LOOK_S)
 
     def _check(self) -> None:
         if threading.current_thread() is self._thread:
@@ -79,8 +88,19 @@ class LoopThread:
 
     def _serve(self) -> None:
         """Runs the loop until it is stopped, and then what is left of its tasks."""
+        # The runner cancels what is left, when it leaves.
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.get_loop().run_forever()
+
+
+def _result(ended: Future[T]) -> T:
+    """Waits for a result, and returns it or raises its error; looks for signals meanwhile."""
+    while True:
+        try:
+            return ended.result(_LOOK_S)
+        except TimeoutError:
+            if ended.done():  # then it may be its own
+                return ended.result()
 
 
 def _begin(
@@ -91,6 +111,7 @@ def _begin(
 ) -> None:
     """Makes the task of a call, which tells its end to the thread that waits."""
     task = loop.create_task(coroutine)
+    # Made on the loop's thread, and cancelled by what the other thread hands over.
     tasks.append(task)
 
     def end(task: asyncio.Task[T]) -> None:

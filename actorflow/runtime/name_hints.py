@@ -219,20 +219,25 @@ def hint_of(name: str, ours: Collection[str], prefix: str, table: Mapping[str, s
         table: What others call them.
     """
     low = name.lower()
+    # First what is something else here: advice, and no name to write.
     if (advice := ADVICE.get(low)) is not None and (prefix == "af." or table is FUNCTIONS):
         return advice.format(name)
+    # Then what has a place elsewhere in `af`, exactly.
     if (place := ELSEWHERE.get(name)) is not None:
         return f"it is af.{place}"
     known = table.get(low) or table.get(low.replace("_", ""))
     if known is not None and name[:1].isupper():  # a class: the layer before the function
         return f"here it is {known}"
+    # Then this module's own in another spelling.
     same = [n for n in ours if n.lower().replace("_", "") == low.replace("_", "")]
     if same:
         return f"write {prefix}{same[0]}"
     if known is not None:
         return f"here it is {known}"
+    # What users write behind the last dot, where only one place has it.
     if (place := _last_parts().get(name)) is not None:
         return f"it is af.{place}"
+    # A slip of the pen, here first and then anywhere.
     if near := get_close_matches(name, ours, n=1, cutoff=0.8):
         return f"write {prefix}{near[0]}"
     near = get_close_matches(name, _last_parts(), n=1, cutoff=0.8)
@@ -245,6 +250,7 @@ def _last_parts() -> Mapping[str, str]:
     places = [*ELSEWHERE.values()]
     last = Counter(place.rpartition(".")[2] for place in places)
     inner = {place.rpartition(".")[2]: place for place in places}
+    # A name that two places have would send half of the users to the wrong one.
     return {n: place for n, place in inner.items() if last[n] == 1} | {name: name for name in ON_TOP}
 
 
@@ -288,6 +294,7 @@ def missing_method(obj: object, name: str, table: Mapping[str, str], verb: str =
         verb: How to write a function of `af` of that name instead; empty where none stands for a method.
     """
     message = f"{type(obj).__name__!r} object has no attribute {name!r}"
+    # Protocols ask for names that begin so all the time; nobody has mistyped them.
     if name.startswith("_"):
         hint = None
     elif (known := table.get(name.lower())) is not None:
@@ -301,6 +308,7 @@ def missing_method(obj: object, name: str, table: Mapping[str, str], verb: str =
 @lru_cache(1024)  # whether an object has a method is often asked: 4 µs against 40
 def _method_hint(name: str, kind: type, verb: str) -> str | None:
     low = name.lower()
+    # PyTorch's names that end with _ change a tensor in place.
     if verb and low.endswith("_") and (low[:-1] in FUNCTIONS or _place(low[:-1]) is not None):
         what = FUNCTIONS.get(low[:-1], f"af.{_place(low[:-1])}")
         return f"nothing is changed in place: use what {what} returns; a variable has variable.assign(value)"
@@ -327,6 +335,7 @@ def unknown_argument(callee: str, name: str, known: Collection[str]) -> UnknownA
     listed = ", ".join(known) or "none"
     message = f"{callee} takes no argument {name!r}; it takes {listed}"
     ours = KEYWORDS.get(name)
+    # In the order of how sure each is: the table, one known case, and a near name.
     if ours in known:
         hint: str | None = f"write {ours}="
     elif name == "activation":
@@ -336,6 +345,7 @@ def unknown_argument(callee: str, name: str, known: Collection[str]) -> UnknownA
     else:
         near = get_close_matches(name, known, n=1, cutoff=0.75)
         hint = f"write {near[0]}=" if near else None
+        # feed_dict's habit of one argument a tensor.
         if hint is None and "feeds" in known:
             hint = f"feeds are one dict, by tensor: run(fetches, {{{name}: value}})"
     return UnknownArgument(message, hint=hint)
@@ -344,6 +354,7 @@ def unknown_argument(callee: str, name: str, known: Collection[str]) -> UnknownA
 def keywords_of(function: Callable[..., Any]) -> tuple[str, ...] | None:
     """Returns the names by which arguments may be given, `self` aside; None where any may."""
     parameters = list(signature(function).parameters.values())
+    # Whoever takes any has no unknown ones.
     if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
         return None
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -360,6 +371,7 @@ def check_keywords(callee: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def called(*args: P.args, **named: P.kwargs) -> R:
+            # The usual call has few names, and each costs a look in a short tuple.
             for name in named:
                 if name not in known:
                     raise unknown_argument(callee, name, known)

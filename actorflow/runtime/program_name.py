@@ -33,6 +33,7 @@ def of_module(name: str) -> str:
     if name == "__main__" and (spec := getattr(module, "__spec__", None)) is not None:
         return str(spec.name)  # python -m package.module
     file = getattr(module, "__file__", None)
+    # The name that imports by file give a module, so both processes call it alike.
     if file is None or name not in ("__main__", f"{FILES}{Path(file).stem}"):
         return name
     path = Path(file).resolve()  # other processes are given the file, not the link to it
@@ -46,6 +47,7 @@ def of_module(name: str) -> str:
 
 def split_name(named: str) -> tuple[str, str | None]:
     """Returns the file or module, and what builds there if that is said."""
+    # A path that exists wins over what looks like module:build.
     found = None if named.endswith(".py") or Path(named).exists() else _NAMED.match(named)
     return (named, None) if found is None else (found["where"], found["build"])
 
@@ -66,6 +68,7 @@ def full(named: str) -> str:
         check_file(Path(where))
         where = str(Path(where).resolve())
     else:
+        # Looked for and not kept: another process imports it.
         module(where)
     return where if build is None else f"{where}:{build}"
 
@@ -87,9 +90,11 @@ def module(name: str) -> Path:
     Raises:
         ProgramError: there is none.
     """
+    # As `python -m` looks from the present folder.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
+        # Finding a module imports the packages around it.
         with sigint.guard_sigint():
             spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

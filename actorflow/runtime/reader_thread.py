@@ -60,6 +60,7 @@ class ThreadCall:
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
+        # As `asyncio.to_thread` does it: the caller's context, environment and all.
         self.context = copy_context()
         self.ended = threading.Lock()  # held until it is over
         self.ended.acquire()
@@ -114,11 +115,13 @@ class ReaderThread:
     async def until_over(self, call: ThreadCall) -> None:
         """Returns when a call is over; who is cancelled gives it up."""
         held_s = hold_s(self._took_s)
+        # Quick most of the time: a change of threads costs less than coming back to the loop.
         if not (held_s and call.ended.acquire(timeout=held_s)):
             call.waiter = self._loop.create_future()
             if not call.over:  # ORDER: it looks for the waiter when it is over
                 try:
                     await call.waiter
+                # Nobody can end plain code: it keeps its thread.
                 except CancelledError:
                     self._give_up(call)
                     raise
@@ -127,8 +130,10 @@ class ReaderThread:
     def after(self, call: ThreadCall, function: Callable[[], Any]) -> None:
         """Has a function run when a call is over that was given up; nobody waits for it."""
         with self._guard:
+            # Not over, so the thread looks at `after` when it is.
             if call.begun and not call.over:
                 call.after = function
+            # Over, or never begun: behind all others, on the thread as everything of the source.
             else:
                 last = ThreadCall(lambda: None)
                 last.after = function
@@ -147,14 +152,17 @@ class ReaderThread:
         with self._guard:
             if call.over:
                 return
+            # Never begun: the thread leaves it out.
             if not call.begun:
                 call.over = True
                 return
+            # The thread stays with that call; a new queue and thread take the others.
             calls, self._calls, self._thread = self._calls, SimpleQueue(), None
             while not calls.empty():
                 waiting = calls.get()
                 if waiting is not None:
                     self._put(waiting)
+            # Once it returns there is nothing for it: None ends it.
             calls.put(None)
 
     # -- on the thread --------------------------------------------------------------------------------
@@ -164,8 +172,10 @@ class ReaderThread:
             try:
                 call = calls.get(timeout=_IDLE_S)
             except Empty:
+                # ORDER: looked at again under the lock: `_put` may have added one in between.
                 with self._guard:
                     if calls.empty():
+                        # The thread of a call that was given up is not the one that `_thread` names.
                         if calls is self._calls:
                             self._thread = None
                         return
@@ -184,7 +194,9 @@ class ReaderThread:
         with self._guard:
             call.over = True
             last = call.after
+        # ORDER: behind `seconds`, which whoever holds the loop reads as soon as the lock is free.
         call.ended.release()
+        # ORDER: behind `over`: who has set a waiter by then is told, who comes later sees `over`.
         waiter = call.waiter
         if waiter is not None:
             self._tell(waiter)
@@ -197,6 +209,7 @@ class ReaderThread:
     def _tell(self, waiter: Future[None]) -> None:
         """Wakes who waits; a loop that is closed has nobody who does."""
         try:
+            # Futures belong to the loop's thread.
             self._loop.call_soon_threadsafe(_wake, waiter)
         except RuntimeError:
             if not self._loop.is_closed():
@@ -204,6 +217,7 @@ class ReaderThread:
 
 
 def _wake(waiter: Future[None]) -> None:
+    # Its task may have been cancelled in the meantime.
     if not waiter.done():
         waiter.set_result(None)
 

@@ -33,16 +33,19 @@ def guard_sigint() -> Iterator[Watch]:
     """
     watch = Watch()
     before = signal.getsignal(signal.SIGINT)
+    # Somebody else hears of Ctrl-C, or nobody can.
     if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
         yield watch
         return
     watch.came = False
 
     def handle(number: int, frame: FrameType | None) -> None:
+        # ORDER: noted before it is raised: whatever becomes of the error, it is known.
         watch.came = True
         signal.default_int_handler(number, frame)
 
     def report(ignored: sys.UnraisableHookArgs) -> None:
+        # What Python ignores is reported here; of ours nobody needs to read, since it is raised below.
         if ignored.exc_type is not KeyboardInterrupt:
             reported_before(ignored)
 
@@ -55,6 +58,7 @@ def guard_sigint() -> Iterator[Watch]:
         dropped = True
         raise
     finally:
+        # ORDER: handlers are given back before anything is raised.
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = reported_before
         if watch.came and not dropped:

@@ -7,6 +7,7 @@ A rule with several fields keeps one, and adds each event as it takes it. It is 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from actorflow.errors import InternalError, show_value
 
@@ -30,8 +31,9 @@ class Story(deque[Event]):
         super().__init__(maxlen=most)
 
     def __str__(self) -> str:
-        """Returns the events on one line, the newest last."""
-        return " > ".join(_text(event) for event in self) or "nothing yet"
+        """Returns the events on one line, the newest last; for any thread."""
+        events = list(self)  # at once: another thread may add to it while this one writes
+        return " > ".join(map(_text, events)) or "nothing yet"
 
     def broken(self, what: str) -> InternalError:
         """Returns the error of an invariant that does not hold, with the story as its note.
@@ -43,8 +45,26 @@ class Story(deque[Event]):
         error.add_note(f"  story: {self}")
         return error
 
+    def check(self, machine: object, invariants: Mapping[str, bool]) -> None:
+        """Raises the error of the first invariant that does not hold; it has the fields of the machine.
+
+        Args:
+            machine: The state machine whose story this is.
+            invariants: What must hold, a sentence each, and whether it does.
+        """
+        for what, holds in invariants.items():
+            if not holds:
+                message = f"{what}, got {_show_fields(machine)}"
+                raise self.broken(message)
+
 
 def _text(event: Event) -> str:
     verb, *facts = event
     shown = ", ".join(show_value(fact) for fact in facts)
     return f"{verb}({shown})" if facts else f"{verb}"
+
+
+def _show_fields(machine: object) -> str:
+    slots = [name for kind in type(machine).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [name for name in (*slots, *getattr(machine, "__dict__", ())) if not name.endswith("story")]
+    return ", ".join(f"{name.strip('_')}={show_value(getattr(machine, name, None))}" for name in names)

@@ -27,16 +27,19 @@ def blame_user_code(name: str, *, ends: bool = True) -> Iterator[None]:
         ends: Whether KeyboardInterrupt and SystemExit pass, which end the program. On a process that serves
             a program of another they are failures like others: whoever runs it must hear why.
     """
+    # The task that the code runs in: by it a GeneratorExit tells whether it came from outside.
     task = _task()
     try:
         yield
     except ActorflowError:
         raise
     except BaseException as error:
+        # Cancellations and ends are not the code's to answer for.
         if _passes(error, task, ends=ends):
             raise
         line = line_of_failure(error)
         where = None if line is None else Where(defined_at=line)
+        # No room is nobody's mistake.
         if is_full(error):
             raise no_room(name, error, where) from error
         message = f"{name} must not fail"
@@ -49,8 +52,10 @@ def _passes(error: BaseException, task: Task[Any] | None, *, ends: bool) -> bool
         case Exception():
             return False
         case CancelledError():
+            # As `is_cancellation`, of the task that ran before the code did.
             return task is not None and task.cancelling() > 0
         case GeneratorExit():
+            # Thrown in from outside, the coroutine is closed in no task or in another one.
             return task is None or _task() is not task
         case _:
             return ends
@@ -68,7 +73,10 @@ def line_of_failure(error: BaseException) -> str | None:
 
     One that is not installed comes before those that are.
     """
+    # From the outside in: the first file of the program is the one that was called.
     told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
+    # Where all is installed, that.
     told = [(file, line) for file, line in told if not is_installed(file)] or told
+    # Its innermost line: a helper of the same file is nearer to the mistake.
     lines = [line for file, line in told if file == told[0][0]]
     return line_at(told[0][0], lines[-1]) if told else None

@@ -12,7 +12,7 @@ Nothing is wrapped, and nothing costs, until `validation` is entered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol, TypeVar
@@ -43,9 +43,11 @@ def validates(*events: str) -> Callable[[type[R]], type[R]]:
     """
 
     def register(rule: type[R]) -> type[R]:
+        # vars and not getattr: an inherited method would be wrapped in the wrong class.
         missing = [name for name in events if name not in vars(rule)]
         assert not missing, f"{rule.__name__} has no {missing}"
         RULES[rule] = events
+        # A module may be imported within a validated block.
         if _depth:
             _wrap(rule)
         return rule
@@ -63,6 +65,7 @@ def validation() -> Iterator[None]:
     """Has every state machine look at its invariants after each event, while inside; may be nested."""
     global _depth
     _depth += 1
+    # Nested blocks share one wrapping.
     if _depth == 1:
         for rule in RULES:
             _wrap(rule)
@@ -70,6 +73,7 @@ def validation() -> Iterator[None]:
         yield
     finally:
         _depth -= 1
+        # The last one out gives the plain methods back.
         if not _depth:
             for rule, methods in _plain.items():
                 for name, method in methods.items():
@@ -87,7 +91,13 @@ def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
-        self.validate()
+        # ORDER: after the event: an invariant may be broken while it goes on.
+        try:
+            self.validate()
+        except BaseException:
+            if isinstance(result, Coroutine):
+                result.close()  # nobody will await it
+            raise
         return result
 
     return validated

@@ -18,8 +18,8 @@ Pure: no actor, no clock; steps are opaque names.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Container, Hashable, Sequence
+from typing import Any, Generic, TypeVar
 
 from actorflow.errors import AskCycle
 
@@ -29,12 +29,18 @@ MAX_DEPTH = 64
 """How deep steps may run steps of their own session."""
 
 
-def check_depth(ring: Sequence[int]) -> None:
+def check_nesting(parent: Any, live: Container[Any]) -> None:
     """Raises AskCycle where one more step would be too deep.
 
     Args:
-        ring: The numbers of the steps of the session for which it would run, the innermost first.
+        parent: The step whose code would run it, and knows its own `parent`; None where there is none.
+        live: The steps of the session that run.
     """
+    ring = []
+    while parent is not None:
+        if parent in live:
+            ring.append(parent.id)
+        parent = parent.parent
     if len(ring) >= MAX_DEPTH:
         path = " -> ".join(f"step {number}" for number in reversed(ring[:3]))
         message = (
@@ -42,6 +48,14 @@ def check_depth(ring: Sequence[int]) -> None:
             f"got step {ring[-1]} -> ... -> {path} -> one more"
         )
         raise AskCycle(message, hint="have the code that runs a step end without one")
+
+
+def runner_of(step: Any, live: Container[Any]) -> Any:
+    """Returns the nearest of the steps `live` whose code runs this one."""
+    runner = step.parent
+    while runner is not None and runner not in live:
+        runner = runner.parent
+    return runner
 
 
 class Admission(Generic[S]):

@@ -10,43 +10,41 @@ from actorflow.dataflow.remote.installed_part import describe_placement, partiti
 from actorflow.dataflow.remote.step_messages import PreparePart, SessionProcess
 from actorflow.errors import ConfigError
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Port
 from actorflow.plan.lower import plan_program
 from actorflow.plan.partition.fingerprint import fingerprint
 from actorflow.plan.partition.partition import Partitioning
 from actorflow.plan.placement.devices import process_of
 from actorflow.plan.placement.placer import Placer
 from actorflow.plan.placement.state_placement import State
-from actorflow.values.spec import Spec
-
-Key = tuple[tuple[Port, ...], tuple[Port, ...], str]
-"""The ports that are fetched and fed, and the variable that gets what is fetched; empty for none."""
+from actorflow.session.backend import Key, Plan
 
 
-@dataclass(slots=True)
-class DistributedPlan:
-    """A plan.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the steps of a plan begin with.
 
     Attributes:
-        key: What it is for.
-        number: Its number in the session.
-        made: The partitioning.
-        feeds: What each feed is called, and what it must fit.
-        fetches: How many values are fetched.
-        hidden: How many of them, the last ones, nobody asked for.
-        variables: Those that a step touches.
+        number: The plan's, in its session.
+        made: The part of each process, and what goes between them.
+    """
+
+    number: int
+    made: Partitioning
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class DistributedPlan(Plan):
+    """A plan over several processes.
+
+    Attributes:
+        target: Its parts.
+        prepare: What each process is told.
         prepared: Whether all its processes have installed their parts.
         preparing: On its way there.
         missing: Processes that have not said yet that they are prepared.
     """
 
-    key: Key
-    number: int
-    made: Partitioning
-    feeds: tuple[tuple[str, Spec], ...]
-    fetches: int
-    hidden: int
-    variables: frozenset[str]
+    target: Parts
     prepare: PreparePart
     prepared: bool = False
     preparing: Task[None] | None = None
@@ -111,12 +109,14 @@ def plan_processes(
     )
     return DistributedPlan(
         key=key,
-        number=number,
-        made=partition_of(program, plan.moves.transfer_controls, names, home),
+        revision=0,
         feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in feeds),
         fetches=len(program.fetches),
         hidden=program.hidden,
-        variables=program.variables,
+        messages=program.tokens,
+        fills=(),
+        uninitialised=program.variables,
+        target=Parts(number, partition_of(program, plan.moves.transfer_controls, names, home)),
         prepare=prepare,
     )
 

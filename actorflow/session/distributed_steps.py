@@ -16,6 +16,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.waits import Blocked
+from actorflow.dataflow.engine.step import not_admitted
 from actorflow.dataflow.remote.runner import RUNNER, Reach, Runner
 from actorflow.dataflow.remote.step_completion import StepCompletion
 from actorflow.dataflow.remote.step_messages import (
@@ -29,64 +30,115 @@ from actorflow.dataflow.remote.step_messages import (
 )
 from actorflow.dataflow.user.nested_steps import Await
 from actorflow.errors import ActorflowError, DeadlinePassed, StepAborted, Where
-from actorflow.session.distributed_plan import DistributedPlan
+from actorflow.runtime.tag import StepId
+from actorflow.session.distributed_plan import Parts
 
 _SHOWN = 4  # phrases of what a step waits for that an error shows
 
 
 class DistributedStep:
-    """A step that runs in several processes.
+    """A step that runs in several processes, or waits to.
 
     Attributes:
-        number: Its number in the session.
+        id: Its number in the order of calls; 0 where it gives a variable its initial value.
+        number: Its number among those that have begun; 0 before.
+        parts: What it runs, once it has begun.
+        gathering: Which processes have said what of it, once it has begun.
         future: Gets the values, or the error.
-        is_first: Whether it gives a variable its initial value; such steps do not count.
+        since: When it was asked for.
+        deadline_s: How long it may take.
         waits: What its parts waited for when they were aborted, by process.
         late: Whether its deadline has passed: the error follows once it is known what it waited for, and
             what it took is back.
-        runner: The number of the step whose code runs it; None where there is none.
-        ticket: Stands for it where it has the place of that one.
-        name: What reports call it.
+        parent: The step whose code runs it; None where there is none.
+        ahead: While it waits for admission, gives the groups of steps of which one must end before.
         refused: Whether the initial value that it computed was not wanted any more.
+        bucket: Where the wheel keeps the deadline.
+        grace: How long its processes have to say that it is aborted.
     """
+
+    parts: Parts
+    gathering: StepCompletion
 
     def __init__(
         self,
-        number: int,
-        plan: DistributedPlan,
+        step: StepId,
+        fetches: int,
         future: Future[list[Any]],
         deadline_s: float | None,
-        expire: Callable[[DistributedStep], None],
-        step_id: int,
-        parts: Callable[[int], Sequence[Any]],
+        since: float,
     ) -> None:
-        self.number = number
-        self.name = f"step {step_id}" if step_id else "the step of a first value"
-        self.ticket: object = None
-        self._parts = parts
-        self.plan = plan
+        self.id = step
+        self.number = 0
         self.future = future
         self.deadline_s = deadline_s
-        self.gathering = StepCompletion(plan.made.parts)
-        self.values: list[Any] = [None] * plan.fetches
+        self.since = since
+        self.values: list[Any] = [None] * fetches
         self.waits: dict[str, tuple[str, ...]] = {}
         self.late = self.refused = False
-        self.is_first = bool(plan.prepare.initialises)
-        self.runner: int | None = None
+        self.parent: DistributedStep | None = None
+        self.ahead: Callable[[], Sequence[Any]] | None = None
         self.bucket: Any = None
         self.grace: timer_wheel.Timer | None = None
-        self._expire = expire
+        self._steps: DistributedSteps | None = None  # once it has begun
 
     def __repr__(self) -> str:
-        return f"<DistributedStep {self.number}, {self.gathering!r}>"
+        return f"<DistributedStep {self.number}, {self.gathering!r}>" if self.begun else f"<{self.name}>"
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"step {self.id}" if self.id else "the step of a first value"
+
+    @property
+    def begun(self) -> bool:
+        """Whether its processes know of it."""
+        return self._steps is not None
+
+    def begin(self, number: int, parts: Parts, steps: DistributedSteps) -> None:
+        """Notes as which of those that have begun it begins, with which parts."""
+        self.number = number
+        self.parts = parts
+        self.gathering = StepCompletion(parts.made.parts)
+        self._steps = steps
+
+    @property
+    def lingers(self) -> bool:
+        """Whether something of it may still happen somewhere."""
+        return self.begun and not self.gathering.over
 
     def blocked(self) -> Blocked[Any]:
-        """Returns what it waits for in this process, as far as that is code of the user."""
-        return Blocked(tuple(Await(self, part) for part in self._parts(self.number)))
+        """Returns what it waits for in this process, as far as that is code of the user, or its admission."""
+        if self.ahead is not None:
+            return Blocked((), tuple(self.ahead()))
+        parts = () if self._steps is None else self._steps.parts_here(self.number)
+        return Blocked(tuple(Await(self, part) for part in parts))
+
+    def abort(self, error: BaseException) -> None:
+        """Ends it with `error`."""
+        if self._steps is not None and isinstance(error, ActorflowError):
+            self._steps.fail(self, error)
+        elif not self.future.done():
+            self.future.set_exception(error)
+
+    def cancel(self) -> None:
+        """Ends it because whoever ran it was cancelled, be it in the moment in which it ended well."""
+        if not self.future.done():
+            self.future.cancel()
+        if self._steps is not None:
+            self._steps.cancel(self)
+
+    def forget(self) -> None:
+        """Lets go of its error, the traceback of which knows the step: who ran it has the error."""
+        self.future = self.future.get_loop().create_future()
+        self.future.cancel()
 
     def expire(self) -> None:
-        """Ends the step because its deadline has passed."""
-        self._expire(self)
+        """Ends it because its deadline has passed."""
+        if self._steps is not None:
+            self._steps.expire(self)
+        else:
+            self.abort(not_admitted(self.name, self.deadline_s))
 
 
 @dataclass(slots=True)
@@ -109,7 +161,7 @@ class RunnerReports(Actor):
 
 
 class DistributedSteps:
-    """The live steps of a session.
+    """The steps of a session that have begun.
 
     Args:
         system: The actor system of the session's process.
@@ -117,26 +169,24 @@ class DistributedSteps:
         reach: Gives actors of any process.
         grace_s: How long an aborted step waits for its processes to say that it is, and that what it took
             is back; None is no limit.
-        room: Called when a step is over.
 
     Attributes:
         gone: Processes that are lost, and why.
-        counted: How many steps live, those for initial values left out.
-        peak: The most of them.
         next_number: What the next step will have.
+        release: Called when a step is over.
+        transfers: What went from one process to another in the steps that ended well.
     """
 
-    def __init__(
-        self, system: ActorSystem, address: str, reach: Reach, grace_s: float | None, room: Callable[[], None]
-    ) -> None:
+    release: Callable[[DistributedStep], None]
+
+    def __init__(self, system: ActorSystem, address: str, reach: Reach, grace_s: float | None) -> None:
         self.gone: dict[str, ActorflowError] = {}
-        self.counted = self.peak = 0
         self.next_number = 1
+        self.transfers = 0
         self._system = system
         self._address = address
         self._reach = reach
         self._grace_s = grace_s
-        self._room = room
         self._live: dict[int, DistributedStep] = {}
         self._returning: dict[int, DistributedStep] = {}  # over, and what they took is on its way back
         self._questions: dict[Task[Any], _Question] = {}
@@ -144,15 +194,11 @@ class DistributedSteps:
         self._runners: dict[str, Ref] = {}
         self._idle: Future[None] | None = None
 
-    def live(self, number: int | None) -> DistributedStep | None:
+    def live(self, number: int) -> DistributedStep | None:
         """Returns a step by its number, while it lives."""
-        return None if number is None else self._live.get(number)
+        return self._live.get(number)
 
-    def all_live(self) -> list[DistributedStep]:
-        """Returns all that live, in the order in which they began."""
-        return list(self._live.values())
-
-    def _parts_here(self, number: int) -> list[Any]:
+    def parts_here(self, number: int) -> list[Any]:
         """Returns the part of a step that lives in this process, if there is one."""
         cell = self._system.actors.get(RUNNER)
         runner = None if cell is None else cell.behaviour
@@ -161,56 +207,37 @@ class DistributedSteps:
 
     # -- whoever runs a step -----------------------------------------------------------------------
 
-    def begin(
-        self, plan: DistributedPlan, step_id: int, fed: Sequence[Any], deadline_s: float | None, since: float
-    ) -> DistributedStep:
+    def begin(self, parts: Parts, step: DistributedStep, fed: Sequence[Any]) -> None:
         """Sends one StartPart to each process; numbers grow in the order in which steps begin."""
         number = self.next_number
         self.next_number += 1
-        step = DistributedStep(
-            number, plan, self._system.create_future(), deadline_s, self._expired, step_id, self._parts_here
-        )
+        step.begin(number, parts, self)
         self._live[number] = step
-        if not step.is_first:
-            self.counted += 1
-            self.peak = max(self.peak, self.counted)
-        if deadline_s is not None:
-            self._system.timer_wheel.add(since + deadline_s, step)
-        for name, part in plan.made.parts.items():
-            start = StartPart(self._address, number, plan.number, step_id, tuple(fed[k] for k in part.feeds))
+        for name, part in parts.made.parts.items():
+            values = tuple(fed[k] for k in part.feeds)
+            start = StartPart(self._address, number, parts.number, step.id, values)
             try:
                 if name in self.gone:
                     raise self.gone[name].at(Where(step=number))
                 self._runner(name).put(start, self._system.nobody)
             except ActorflowError as error:
-                self._fail(step, error)
+                self.fail(step, error)
                 self._lost(step, name)
-        return step
 
-    async def result(self, step: DistributedStep) -> list[Any]:
-        """Returns the values of a step; whoever is cancelled ends it everywhere."""
-        try:
-            values = await step.future
-        except CancelledError:
-            gathering = step.gathering
-            if gathering.over and gathering.error is None:  # it has ended well in this very moment
-                self._undo(step)
-            else:
-                self._fail(step, StepAborted(f"step {step.number} was cancelled by its caller"))
-            raise
-        finally:
-            if step.bucket is not None:
-                timer_wheel.remove(step)
+    def settle(self, step: DistributedStep) -> None:
+        """Whoever ran a step has its values."""
         if step.refused:
             self._undo(step)
         else:
+            self.transfers += len(step.parts.made.transfers) if step.id else 0
             self._settle(step, well=True)
-        return values
 
-    def abort(self, error: ActorflowError) -> None:
-        """Ends all steps with `error`."""
-        for step in tuple(self._live.values()):
-            self._fail(step, error.at(Where(step=step.number)))
+    def cancel(self, step: DistributedStep) -> None:
+        """Whoever ran a step was cancelled: it ends everywhere."""
+        if step.gathering.over and step.gathering.error is None:  # it has ended well in this very moment
+            self._undo(step)
+        else:
+            self.fail(step, StepAborted(f"step {step.number} was cancelled by its caller"))
 
     def close(self, error: ActorflowError) -> None:
         """Ends all questions with `error`, and whoever asks another has it as well."""
@@ -278,7 +305,7 @@ class DistributedSteps:
                 question.cancel()
         for step in tuple(self._live.values()):
             if step.gathering.concerns(process):
-                self._fail(step, error.at(Where(step=step.number)))
+                self.fail(step, error.at(Where(step=step.number)))
                 self._lost(step, process)
         for step in tuple(self._returning.values()):
             self._take_back(step, process)
@@ -305,14 +332,14 @@ class DistributedSteps:
             case PartDone():
                 self._done(step, message)
             case PartFailed():
-                self._fail(step, message.error)
+                self.fail(step, message.error)
             case PartAborted(_, process, holds, spent, waits):
                 step.waits[process] = waits
                 if step.gathering.aborted(process, holds, spent):
                     self._over(step)
 
     def _done(self, step: DistributedStep, done: PartDone) -> None:
-        for k, value in zip(step.plan.made.parts[done.process].fetches, done.values, strict=False):
+        for k, value in zip(step.parts.made.parts[done.process].fetches, done.values, strict=False):
             step.values[k] = value  # of an initial value there is none: the variable has it
         step.refused |= done.refused
         if step.gathering.done(done.process, done.holds, done.spent):
@@ -320,15 +347,16 @@ class DistributedSteps:
 
     # -- ends --------------------------------------------------------------------------------------
 
-    def _expired(self, step: DistributedStep) -> None:
+    def expire(self, step: DistributedStep) -> None:
+        """Ends a step because its deadline has passed."""
         step.late = True
         running = sorted(step.gathering.running)
         message = f"step {step.number} did not end within its deadline of {step.deadline_s:g} s"
         for name in running:
             step.waits.setdefault(name, ())
-        self._fail(step, DeadlinePassed(message, where=Where(step=step.number)))
+        self.fail(step, DeadlinePassed(message, where=Where(step=step.number)))
 
-    def _fail(self, step: DistributedStep, error: ActorflowError) -> None:
+    def fail(self, step: DistributedStep, error: ActorflowError) -> None:
         """Ends a step with its first error; whoever waits hears at once, unless the step is late."""
         gathering = step.gathering
         if gathering.over or gathering.error is not None:
@@ -371,9 +399,7 @@ class DistributedSteps:
             self._undo(step)
         elif not step.future.done():
             step.future.set_result(step.values)
-        if not step.is_first:
-            self.counted -= 1
-            self._room()
+        self.release(step)
         self._look_idle()
 
     def _settle(self, step: DistributedStep, *, well: bool) -> None:

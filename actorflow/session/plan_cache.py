@@ -1,150 +1,93 @@
-"""The plans of a session, by what is fetched and fed: installed once, dropped when there are many."""
+"""The plans of a session, by what is fetched and fed: made once, dropped when there are many."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from weakref import WeakValueDictionary
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic
 
-from actorflow.dataflow.engine.executor import Executor
-from actorflow.dataflow.engine.partition import Partition
-from actorflow.errors import GrowingGraph, PlacementError
+from actorflow.errors import GrowingGraph
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.plan.feeds_queues import fed_resources
 from actorflow.plan.growth_warning import GrowthWarning
-from actorflow.plan.lower import lower
-from actorflow.plan.placement.placer import Placer, name_devices
-from actorflow.plan.program import Program
-from actorflow.plan.structure_key import structure_key
 from actorflow.runtime.call_site import users_level
-from actorflow.values.spec import Spec
+from actorflow.session.backend import DROPPED, Backend, Key, P
 
-_MAX_PLANS = 256
-
-Key = tuple[tuple[Port, ...], tuple[Port, ...]]
-"""The ports that are fetched, and those that are fed."""
+MAX_PLANS = 256
+"""How many plans a session keeps."""
 
 
-@dataclass(slots=True)
-class InstalledPlan:
-    """A program installed for one set of fetches and feeds.
-
-    Attributes:
-        key: What is fetched and fed.
-        resets: How often shared state had been dropped by then: its nodes know whom they ask.
-        partition: Its actors.
-        feeds: Name and spec of what is fed.
-        fetches: How many values come.
-        hidden: How many of the fetches, the last ones, nobody asked for.
-        tokens: How many go along its edges in a step.
-        fills: Resources that its steps put something into.
-        uninitialised: Variables that it touches and that may have no value yet.
-    """
-
-    key: Key
-    resets: int
-    partition: Partition
-    feeds: tuple[tuple[str, Spec], ...]
-    fetches: int
-    hidden: int
-    tokens: int
-    fills: tuple[str, ...]
-    uninitialised: frozenset[str]
-
-
-class PlanCache:
+class PlanCache(Generic[P]):
     """The plans of one session.
 
-    INVARIANT: there are at most `_MAX_PLANS`; the oldest is made again when it is asked for again.
+    INVARIANT: whenever one has been made there are at most `MAX_PLANS`, unless more are wanted at this
+    moment: to drop one of those would let steps drop each other's plans for ever.
 
     Args:
         graph: The session's.
-        passes: Which make programs cheaper.
-        placer: Where nodes go.
-        lower_all: Whether all loops, branches and calls run as nodes of their own.
-        initialises: Whether variables get their initial values by themselves.
+        backend: Makes plans, and lets go of them.
+        waiting: Gives what the steps that wait for admission are to run.
 
     Attributes:
-        known: Those there are; one may have been made before shared state was dropped.
+        known: Those there are; one may have been made under an earlier revision.
     """
 
     def __init__(
-        self, graph: Graph, passes: Sequence[str], placer: Placer, *, lower_all: bool, initialises: bool
+        self, graph: Graph, backend: Backend[P, Any], waiting: Callable[[], Iterable[Key]] = tuple
     ) -> None:
-        self.known: dict[Key, InstalledPlan] = {}
+        self.known: dict[Key, P] = {}
         self._graph = graph
-        self._passes = passes
-        self._placer = placer
-        self._lower_all = lower_all
-        self._initialises = initialises
-        self._partitions: WeakValueDictionary[tuple[int, Hashable], Partition] = WeakValueDictionary()
+        self._backend = backend
+        self._waiting = waiting
+        self._wanted: Counter[Key] = Counter()
         self._growth = GrowthWarning()
 
     def __repr__(self) -> str:
-        return f"<PlanCache {len(self.known)}/{_MAX_PLANS}, {len(self._partitions)} programs installed>"
+        return f"<{type(self).__name__} {len(self.known)}/{MAX_PLANS}>"
 
-    @property
-    def installed(self) -> int:
-        """How many programs are installed: plans of programs that do the same share one."""
-        return len(self._partitions)
-
-    def plan(self, executor: Executor, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> InstalledPlan:
-        """Returns the installed plan for these fetches and feeds, from the cache when it is there.
-
-        Args:
-            executor: What runs it.
-            ports: What is fetched.
-            keys: What is fed.
-        """
-        resets = executor.resources.resets
-        plan = self.known.get((ports, keys))
-        if plan is not None and plan.resets == resets:
+    def get(self, key: Key) -> P:
+        """Returns the plan for these fetches and feeds, from before if it is there and may be used."""
+        plan = self.known.get(key)
+        if plan is not None and plan.revision == self._backend.revision:
             return plan
+        made = self._backend.make_plan(key)
+        if plan is not None:
+            self._drop(key)
+        self.known[key] = made
+        self._trim(key)
+        self._warn_of_growth(key[0])
+        return made
+
+    @contextmanager
+    def wanting(self, key: Key) -> Iterator[None]:
+        """Keeps the plan for a key, from when it is got until the block ends."""
+        self._wanted[key] += 1
         try:
-            devices = executor.devices.names_for(name_devices(self._graph))
-            program = lower(
-                self._graph,
-                ports,
-                keys,
-                devices,
-                self._passes,
-                placer=self._placer,
-                lower_all=self._lower_all,
-            )
-        except PlacementError as error:
-            if error.hint is None:
-                error.hint = executor.devices.hint
-            raise
-        partition = self._install(executor, program, resets)
-        nodes = self._graph.nodes
-        if len(self.known) >= _MAX_PLANS:
-            del self.known[next(iter(self.known))]
-        plan = self.known[ports, keys] = InstalledPlan(
-            key=(ports, keys),
-            resets=resets,
-            partition=partition,
-            feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
-            fetches=len(program.fetches),
-            hidden=program.hidden,
-            tokens=program.tokens,
-            fills=fed_resources(program.nodes),
-            uninitialised=program.variables if self._initialises else frozenset(),
-        )
-        self._warn_of_growth(ports)
-        return plan
+            yield
+        finally:
+            self._wanted[key] -= 1
+            if not self._wanted[key]:
+                del self._wanted[key]  # ORDER: the next plan that is made may drop it; its step begins before
 
-    def _install(self, executor: Executor, program: Program, resets: int) -> Partition:
-        """Returns a program as actors: those of one that does the same, if a plan still has them.
+    def clear(self) -> None:
+        """Drops all: who wants one gets it anew."""
+        for key in tuple(self.known):
+            self._drop(key)
 
-        For a program of 152 nodes that takes 0.5 ms, and to install it once more 1.2.
-        """
-        key = (resets, structure_key(program))
-        partition = self._partitions.get(key)
-        if partition is None:
-            partition = self._partitions[key] = executor.install(program)
-        return partition
+    def _trim(self, newest: Key) -> None:
+        """Drops the oldest that nobody wants, while there are too many."""
+        too_many = len(self.known) - MAX_PLANS
+        if too_many > 0:
+            wanted = {*self._wanted, *self._waiting(), newest}
+            for key in [key for key in self.known if key not in wanted][:too_many]:
+                self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        plan = self.known.pop(key)
+        plan.revision = DROPPED
+        self._backend.drop_plan(plan)
 
     def _warn_of_growth(self, ports: Sequence[Port]) -> None:
         """Warns once when what is fetched is built anew with every step."""
@@ -159,7 +102,3 @@ class PlanCache:
                 f"it has {len(nodes)} nodes by now. Build once, outside of the loop, and feed what changes"
             )
             warnings.warn(GrowingGraph(message), stacklevel=users_level())
-
-    def kernel_seconds(self) -> dict[tuple[str, str], float]:
-        """Returns what kernels take by what was measured, by node and device."""
-        return {at: s for plan in self.known.values() for at, s in plan.partition.kernel_seconds().items()}

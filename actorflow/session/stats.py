@@ -12,6 +12,9 @@ from actorflow.runtime.input_waits import InputEntry
 class SessionStats:
     """What a session has done since it was opened.
 
+    Over several processes, what a process counts itself is that of none of them: `partitions` and what
+    follows are 0 then.
+
     Attributes:
         steps: Steps that ended well; initialising ones not counted.
         failed: Steps that ended otherwise.
@@ -19,9 +22,12 @@ class SessionStats:
             variables, queues, optimizers and users' actors.
         messages: Tokens along the edges of the steps that ended well, as their plans count them;
             calls to variables, queues and optimizers come on top.
-        live: Steps that run now.
+        transfers: Tensors and bare tokens that went from one process to another in the steps that ended
+            well, as their plans count them; initialising ones not counted.
+        live: Steps of which something may still happen somewhere.
         peak_live: The most that ran at once.
-        plans: Programs in the cache.
+        waiting: Steps that wait for admission.
+        plans: Plans in the cache.
         partitions: Programs that are installed: plans of programs that do the same share one.
         offloaded: Kernels that ran on a device's threads, or on a card.
         in_place: Writes to variables into the array that was there, updates of some rows included.
@@ -34,38 +40,16 @@ class SessionStats:
     failed: int
     firings: int
     messages: int
-    live: int
-    peak_live: int
-    plans: int
-    partitions: int
-    offloaded: int
-    in_place: int
-    copied: int
-    dropped: int
-
-
-@dataclass(frozen=True, slots=True)
-class DistributedStats:
-    """What a session over several processes has done since it was opened.
-
-    Attributes:
-        steps: Steps that ended well; those that give initial values not counted.
-        failed: Steps that ended otherwise.
-        transfers: Tensors and bare tokens that went from one process to another in the steps that ended
-            well, as their plans count them.
-        live: Steps of which something may still happen somewhere.
-        peak_live: The most that ran at once.
-        waiting: Steps that wait for admission.
-        plans: Plans in the cache.
-    """
-
-    steps: int
-    failed: int
     transfers: int
     live: int
     peak_live: int
     waiting: int
     plans: int
+    partitions: int = 0
+    offloaded: int = 0
+    in_place: int = 0
+    copied: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

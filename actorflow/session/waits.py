@@ -8,18 +8,17 @@ put something into a queue, but runs a step that waits there, is not one that ca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from actorflow.dataflow.engine.resources import InitialConstant
+from actorflow.dataflow.engine.resources import InitialValue
 from actorflow.dataflow.engine.step import Step
 from actorflow.dataflow.state.progress_check import NEVER, RunningStep
 from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector, Waits
-from actorflow.dataflow.user.nested_steps import Code, node_of, step_here, steps_below
+from actorflow.dataflow.user.nested_steps import Code, node_of, steps_below
 from actorflow.errors import QueueStarved, Where
-from actorflow.session.admission import check_depth
-from actorflow.session.plan_cache import InstalledPlan
+from actorflow.session.backend import Plan, SessionSteps
 
 _SHOWN = 4
 """How many steps an error names."""
@@ -29,43 +28,35 @@ class StepWaits:
     """Looks at the steps of a session.
 
     Args:
-        live: Those that run.
-        first: Those that compute initial values, and which.
-        waiting: Those that wait for admission, with what they are fed.
+        steps: The session's.
 
     Attributes:
         feeding: What feeds queues beside them, and which.
+        producers: Who counts those that fill something.
     """
 
-    def __init__(
-        self,
-        live: Mapping[Step, InstalledPlan],
-        first: Mapping[Step, tuple[InstalledPlan, InitialConstant]],
-        waiting: Mapping[Step, tuple[InstalledPlan, Sequence[Any]]],
-    ) -> None:
+    producers: Producers
+
+    def __init__(self, steps: SessionSteps) -> None:
         self.feeding: dict[Code, Sequence[str]] = {}
-        self._live = live
-        self._first = first
-        self._waiting = waiting
+        self._limit = steps.limit
+        self._live: Mapping[Step, Plan] = steps.live
+        self._first: Mapping[Step, tuple[Plan, InitialValue]] = steps.first
+        self._waiting: Mapping[Step, tuple[Plan, Sequence[Any]]] = steps.waiting
         self._unready: dict[object, RunningStep] = {}
 
-    def open(self, producers: Producers, max_steps: int) -> None:
-        """Gets to know who counts those that fill something, and what errors tell of."""
-        self._producers = producers
-        self._max_steps = max_steps
-
-    def running(self) -> list[tuple[Step, InstalledPlan]]:
+    def running(self) -> list[tuple[Step, Plan]]:
         """Returns the steps that run, with their plans."""
         return [*self._live.items(), *((step, plan) for step, (plan, _) in self._first.items())]
 
     @contextmanager
-    def unready(self, fills: Sequence[str], firsts: Sequence[InitialConstant]) -> Iterator[None]:
+    def unready(self, fills: Sequence[str], firsts: Sequence[InitialValue]) -> Iterator[None]:
         """Has what waits for initial values, and would fill resources then, be known while inside."""
-        now, key = self._producers.now(), object()
+        now, key = self.producers.now(), object()
         parked = None if any(first.shared for first in firsts) else {first.name: now for first in firsts}
         self._unready[key] = RunningStep(fills, parked)
         try:
-            with self._producers.counting(fills):
+            with self.producers.counting(fills):
                 yield
         finally:
             del self._unready[key]
@@ -77,8 +68,8 @@ class StepWaits:
 
         The steps that run, and those that wait to.
         """
-        now, named = self._producers.now(), self._name_of
-        known: Iterable[tuple[Step, InstalledPlan, str]] = (
+        now, named = self.producers.now(), self._name_of
+        known: Iterable[tuple[Step, Plan, str]] = (
             *((step, plan, step.name) for step, plan in self._live.items()),
             *((step, plan, first.name) for step, (plan, first) in self._first.items()),
         )
@@ -94,9 +85,7 @@ class StepWaits:
 
     def _name_of(self, node: Any) -> str | None:
         """Returns the name of what code of a step may wait for, where it is known for what that waits."""
-        mine = (
-            (type(node) is InitialConstant and not node.shared) or node in self._live or node in self._waiting
-        )
+        mine = (type(node) is InitialValue and not node.shared) or node in self._live or node in self._waiting
         return str(node.name) if mine else None
 
     def _below(self, code: Code) -> dict[str, float] | None:
@@ -132,46 +121,19 @@ class StepWaits:
             return False
         name = hunger.resource
         fed = any(name in fills and not self._below(code) for code, fills in self.feeding.items())
-        return reply not in hunger.since or not (fed or self._producers.verdict(name).declared)
+        return reply not in hunger.since or not (fed or self.producers.verdict(name).declared)
 
     def refuse(self, for_s: float) -> None:
         """Fails the step that has waited longest for admission, since none that runs can go on."""
         step = next(iter(self._waiting))
         stuck = [
-            f"{each.name} waits for {'; '.join(plan.partition.waits(each)[:2])}"
+            f"{each.name} waits for {'; '.join(plan.target.waits(each)[:2])}"
             for each, plan in self._live.items()
         ]
         more = f" and {len(stuck) - _SHOWN} more" if len(stuck) > _SHOWN else ""
         message = (
             f"{step.name} waits for admission, and for {round(for_s, 1):g} s none of those that run "
-            f"could go on: {', '.join(stuck[:_SHOWN])}{more}; max_steps is {self._max_steps}"
+            f"could go on: {', '.join(stuck[:_SHOWN])}{more}; max_steps is {self._limit}"
         )
         hint = "give the session a larger max_steps, or run fewer steps that wait at once"
         step.abort(QueueStarved(message, where=Where(step=step.id), hint=hint))
-
-
-def step_around(live: Container[Step]) -> Step | None:
-    """Returns the step whose code runs here; None where it runs for none.
-
-    Args:
-        live: The steps of the session that run.
-
-    Raises:
-        AskCycle: steps of the session would be nested too deep.
-    """
-    parent = step_here()
-    ring, step = [], parent
-    while step is not None:
-        if step in live:
-            ring.append(step)
-        step = step.parent
-    check_depth([step.id for step in ring])
-    return parent if isinstance(parent, Step) else None
-
-
-def runner_of(step: Step, live: Container[Step]) -> Step | None:
-    """Returns the nearest of the steps `live` whose code runs this one."""
-    runner = step.parent
-    while runner is not None and runner not in live:
-        runner = runner.parent
-    return runner

@@ -67,18 +67,22 @@ def as_dtype(dtype: Any) -> DType:
     Raises:
         TypeError: when no tensor may have that dtype; the message lists those that it may.
     """
+    # The usual case, and the only one for "bfloat16" and "bytes" by name.
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):  # ValueError: of an object with a dtype that is none
         found = None
+    # numpy's own bytes (S) have one length for all; here they are objects.
     if found is not None and found.kind in "OS":
         return BYTES
+    # numpy has more dtypes than tensors: dates, records, text.
     if found is None or found.name not in _BY_NAME:
         text = "; text is given as bytes" if _means_text(dtype, found) else ""
         message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(_BY_NAME)}{text}"
         raise TypeError(message)
+    # The one from the table, so that a byte order of another machine never comes in.
     return _BY_NAME[found.name]
 
 
@@ -117,6 +121,7 @@ def wide_dtype(dtype: DType) -> DType:
 
 def limits(dtype: DType) -> Any:
     """Returns what numpy tells of the range and precision of a dtype of numbers."""
+    # numpy's finfo does not know bfloat16.
     find: Any = np.iinfo if dtype.kind in "iu" else ml_dtypes.finfo
     return find(dtype)
 
@@ -132,6 +137,7 @@ def library(name: str) -> Library:
     if name != "cupy":
         message = f"no array library is named {name!r}; there are numpy and cupy"
         raise PlacementError(message)
+    # Imported where a card is asked for: a program without one never waits for CuPy.
     try:
         import cupy
     except ImportError as error:
@@ -146,6 +152,7 @@ def namespace(*values: Any) -> Library:
 
     Kernels do not ask: they are bound to the library of their device when a plan is made.
     """
+    # Not imported means no array of it exists, so asking costs a look-up.
     cupy = sys.modules.get("cupy")
     if cupy is not None and any(isinstance(value, cupy.ndarray) for value in values):
         return cupy
@@ -212,10 +219,13 @@ def convert_numbers(value: Any, dtype: DType) -> Array:
     if dtype.kind == "O":
         return check_bytes(value)
     found = as_array(value)
+    # numpy calls bfloat16 "V", as it does records.
     kind = "f" if is_floating(found.dtype) else found.dtype.kind
+    # An empty list has float64 by numpy's choice, which says nothing about what was meant.
     if found.size and kind not in _KINDS_HELD[dtype.kind]:
         message = f"{found.dtype.name} values do not fit {dtype.name}"
         raise TypeError(_no_number(value) if kind in "OSU" else message)
+    # Overflow is looked for below, with the value; numpy's warning would come without it.
     with np.errstate(all="ignore"):
         array = np.asarray(value, dtype)
     if found.size and _too_large(found, array):
@@ -227,6 +237,7 @@ def convert_numbers(value: Any, dtype: DType) -> Array:
 def _no_number(value: Any) -> str:
     """What is wrong with a value of which numpy makes no array of numbers: its first element that is none."""
     array = np.asarray(value, BYTES)
+    # The first element that is none: numpy's own error names no place.
     for at, element in enumerate(array.flat):
         if not isinstance(element, bool | int | float | complex | np.number | np.bool_):
             more = "; af.strings.to_number makes numbers of bytes" if isinstance(element, bytes) else ""
@@ -248,6 +259,7 @@ def as_checked_array(value: Any) -> Array:
         ValueError: for lists of different lengths.
     """
     array = as_array(value)
+    # Mixed lists go on to `check_bytes`, which names the first that is not bytes.
     if array.dtype.kind == "O" and not any(isinstance(element, bytes | str) for element in array.flat):
         first = next(array.flat, None)
         message = f"values are numbers of at most 64 bits, or bytes, got {type(first).__name__} {first!r:.40}"
@@ -262,6 +274,7 @@ def check_bytes(value: Any) -> Array:
         TypeError: when an element is not bytes, with the first such and its place.
     """
     array = np.asarray(value, BYTES)
+    # ORDER: every element, at the border: whatever is behind it relies on bytes alone.
     for at, element in enumerate(array.flat):
         if not isinstance(element, bytes):
             text = "; text is given as bytes, encode it: text.encode()" if isinstance(element, str) else ""
@@ -283,6 +296,7 @@ def whole(value: Array | bytes) -> Array:
 
 def _too_large(found: Array, array: Array) -> bool:
     """Whether a number became another one, or infinite."""
+    # Whole numbers wrap around, so they are compared; floats round, so only what became infinite counts.
     if array.dtype.kind in "iu":
         return bool(np.any(array != found))
     return array.dtype.kind != "b" and bool(np.any(np.isfinite(found) & ~np.isfinite(array)))
@@ -317,12 +331,14 @@ def frozen(value: Array) -> Array:
     """
     if not isinstance(value, np.ndarray):
         return value
+    # ORDER: the owner first, then a view of it: the view cannot be made writeable again.
     value.setflags(write=False)
     return value.view()
 
 
 def plus(value: Array, delta: Array) -> Array:
     """Returns the sum as a new array of the dtype of `value`, writeable."""
+    # same_kind: a float delta may not be added to integers.
     return np.asarray(np.add(value, delta, dtype=value.dtype, casting="same_kind"))
 
 
@@ -371,6 +387,7 @@ def touch(value: Array) -> None:
     """Writes what is there to each page of an array that owns its memory: zeros have none until then."""
     flags = value.flags
     if value.size and flags.owndata and flags.writeable and flags.c_contiguous and not value.dtype.hasobject:
+        # One byte a page is enough: the system gives memory by the page.
         pages = value.reshape(-1).view(np.uint8)[::_PAGE]
         np.bitwise_or(pages, 0, out=pages)  # an assignment to itself numpy leaves out
 
@@ -389,6 +406,7 @@ def to_list(value: Array) -> list[Any]:
 def weight(value: Array) -> int:
     """Returns how many bytes the elements of an array of the host take, those of bytes elements too."""
     own = nbytes(value)
+    # Elements of bytes lie elsewhere; the array has 8 bytes for each.
     return own + sum(map(len, value.flat)) if value.dtype.hasobject else own
 
 
@@ -401,6 +419,7 @@ def same(a: Array, b: Array) -> bool:
     """Tells whether two arrays have one shape, dtype and value, to the bit: NaN is NaN, 0.0 is not -0.0."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    # Bit for bit by bytes, as == would call NaN unequal and -0.0 equal to 0.0.
     return to_list(a) == to_list(b) if a.dtype.hasobject else bool(a.tobytes() == b.tobytes())
 
 
@@ -416,6 +435,7 @@ def none_of(shape: Sequence[int | None] | None, dtype: DType) -> Array:
 
 def is_filled(value: Array, number: float) -> bool:
     """Tells whether every element is `number`, to the bit: 0.0 is not -0.0. False for large arrays."""
+    # Larger ones would be copied twice for the comparison.
     if value.dtype.hasobject or value.size > 4096:
         return False
     return bool(value.tobytes() == np.full(value.shape, number, value.dtype).tobytes())

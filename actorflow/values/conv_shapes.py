@@ -82,10 +82,12 @@ def conv_shape(
     rank = len(strides)
     n, *sizes, channels = image_axes(x, rank)
     *window, into, filters = filter_axes(w, rank)
+    # Unknown channels are looked at when they are known, by the kernel.
     if None not in (channels, into) and channels != into * groups:  # type: ignore[operator]
         if groups == 1:
             message = f"images and filters need equal channels, got images {show(x)} and filters {show(w)}"
             hint = f"filters have the axes ({SPATIAL[rank]}, {channels}, out)"
+            # The usual mistake of who comes from a library with channels first.
             if is_channels_first(x, into):
                 hint = f"this looks like channels first; {to_channels_last(x)}"
         else:
@@ -96,6 +98,7 @@ def conv_shape(
             hint = f"filters have the axes ({SPATIAL[rank]}, in / groups, out)"
         raise SpecError(message, hint=hint)
     _check_groups(groups, channels, x)
+    # Filters too: each group makes as many of them.
     _check_groups(groups, filters, w)
     return (n, *counts(sizes, window, strides, dilations, padding), filters)
 

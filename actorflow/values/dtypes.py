@@ -48,16 +48,20 @@ def promote(a: DType, b: DType) -> DType | None:
         return a
     kinds = {kind_of(a), kind_of(b)}
     if kinds == {"f"}:
+        # bfloat16 and float16 have one size, and neither holds the other.
         return as_dtype("float32") if a.itemsize == b.itemsize else max(a, b, key=_size)
     if len(kinds) == 1:
         return max(a, b, key=_size)
     if kinds == {"f", "c"}:
+        # Complex is floating twice: the one whose parts hold the floating one.
         real, whole = (a, b) if kind_of(a) == "f" else (b, a)
         return max(as_dtype(_WHOLE[real.name]), whole, key=_size)
     if kinds == {"i", "u"}:
         signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+        # No signed dtype holds uint64; numpy would turn to float64, which rounds.
         if unsigned.itemsize == 8:
             return None
+        # Twice as wide as the unsigned one holds it with its sign.
         return as_dtype(f"int{8 * max(signed.itemsize, 2 * unsigned.itemsize)}")
     return None
 
@@ -105,6 +109,7 @@ def refusal(dtypes: Iterable[DType]) -> str:
     kinds = list(dict.fromkeys(map(kind_name, dtypes)))
     if "bytes" in kinds:
         return "bytes mix with bytes only; af.strings.to_number and af.strings.as_bytes convert"
+    # More than one kind: the advice names the widest, which loses the least.
     if len(kinds) > 1:
         widest = max(dtypes, key=lambda d: (_RANK.get(d.kind, 2), d.itemsize))
         to = f"af.cast(x, {name_of(widest)!r})"
@@ -158,6 +163,7 @@ def iinfo(dtype: Any) -> Any:
 def _dtype(value: Any) -> DType:
     """The dtype of a tensor or an array, or what it names."""
     try:
+        # Classes have a `dtype` that is a descriptor: `np.float32` is itself the name.
         return as_dtype(getattr(value, "dtype", value) if not isinstance(value, type) else value)
     except TypeError as error:
         raise SpecError(str(error)) from None

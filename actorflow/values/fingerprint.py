@@ -40,20 +40,26 @@ def fingerprint(value: Any) -> str:
 
 def _describe(value: Any, above: dict[int, int]) -> str:
     """Tells a value; `above` numbers those that are being told, which may come again in themselves."""
+    # Bit for bit; a subclass, such as numpy's float64, is told by its name.
     if isinstance(value, float):
         return f"{type(value).__name__} {value.hex()}"
+    # Of exactly these types: a subclass may have a repr with an address in it.
     if type(value) in _PLAIN:
         return repr(value)
     if isinstance(value, type | BuiltinFunctionType):
         return _qualified_name(value)
+    # Before dataclasses and containers: an Enum may be either.
     if isinstance(value, Enum):
         return f"{_qualified_name(type(value))}.{value.name}"
+    # An object that holds itself would never be told to its end.
     if id(value) in above:
         return f"again {above[id(value)]}"
+    # A new dict: siblings that are the same object are told twice, only what is above counts.
     above = {**above, id(value): len(above)}
     if isinstance(value, Mapping | Set | tuple | list):
         return _container(value, above)
     if is_dataclass(value):
+        # An attribute may be missing: a dataclass with slots need not be complete.
         told = [f"{f.name}={_describe(getattr(value, f.name, None), above)}" for f in fields(value)]
         return f"{_qualified_name(type(value))}({', '.join(told)})"
     if isinstance(value, FunctionType | partial | MethodType):
@@ -65,9 +71,11 @@ def _describe(value: Any, above: dict[int, int]) -> str:
 
 def _container(value: Any, above: dict[int, int]) -> str:
     if isinstance(value, Mapping):
+        # Sorted by text, since keys of several types have no order of their own.
         told = sorted(f"{_describe(k, above)}: {_describe(v, above)}" for k, v in value.items())
     else:
         told = [_describe(v, above) for v in value]
+    # A set's order depends on hashes that are drawn for each process.
     if isinstance(value, Set):
         told.sort()
     return f"{_qualified_name(type(value))}({', '.join(told)})"
@@ -80,6 +88,7 @@ def _function(function: Any, above: dict[int, int]) -> str:
         return f"method({_describe((function.__func__, function.__self__), above)})"
     closed = [_describe(_content(cell), above) for cell in function.__closure__ or ()]
     defaults = _describe((function.__defaults__, function.__kwdefaults__), above)
+    # Code of actorflow itself is the same in all processes of one release, so its name says all.
     ours = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
     code = "" if ours else _code(function.__code__)
     return f"{_qualified_name(function)}({', '.join(closed)}; {defaults}; {code})"
@@ -96,6 +105,7 @@ def _code(code: CodeType) -> str:
     """Returns a hash of what a code does, without its file and lines."""
     told = blake2b(code.co_code, digest_size=8)
     for const in code.co_consts:
+        # Of other constants their text; of code within the code its own hash, without lines.
         told.update((_code(const) if isinstance(const, CodeType) else fingerprint(const)).encode())
     told.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
     return told.hexdigest()
@@ -103,11 +113,13 @@ def _code(code: CodeType) -> str:
 
 def _qualified_name(value: Any) -> str:
     """Returns module and name; a program that is run as a script is called as if it were imported."""
+    # A script is `__main__` here and has a name where it is imported.
     module = program_name.of_module(value.__module__ or "builtins")
     return f"{module}:{getattr(value, '__qualname__', type(value).__qualname__)}"
 
 
 def _array(value: Any) -> str:
     host = arrays.to_host(value)
+    # An array of objects has addresses for bytes.
     bits = repr(arrays.to_list(host)).encode() if host.dtype.hasobject else host.tobytes()
     return f"{arrays.name_of(host.dtype)} {host.shape} {blake2b(bits, digest_size=8).hexdigest()}"

@@ -37,6 +37,7 @@ def all_finite(x: Array) -> bool:
     Dtypes:  floating.
     Cost:    one pass; a second one, and a byte an element, where the sum of the squares is not finite.
     """
+    # The cheap look, and the exact one only where that fails.
     return seem_finite((x,)) or bool(np.isfinite(x).all())
 
 
@@ -48,6 +49,7 @@ def seem_finite(arrays: Sequence[Array]) -> bool:
     total = 0.0
     for x in arrays:
         if x.itemsize > 2 or x.size <= _FEW:
+            # NaN and infinity stay in the total, which is looked at once.
             total += float(_vdot(x, x))
         elif not _halves_finite(np.ascontiguousarray(x), _INFINITE[x.dtype.name]):
             return False
@@ -56,8 +58,10 @@ def seem_finite(arrays: Sequence[Array]) -> bool:
 
 def _halves_finite(x: Array, infinite: int) -> bool:
     """As `all_finite`: the largest of the positive ones as int16, of the negative ones as uint16."""
+    # As int16 the positive ones are the largest; from the bits of infinity on they are infinite or NaN.
     if x.view(np.int16).max() >= infinite:
         return False
+    # As uint16 the negative ones are the largest: any there are above the sign.
     largest = int(x.view(np.uint16).max())
     return largest < _SIGN or largest < _SIGN + infinite
 
@@ -77,6 +81,7 @@ def not_finite(name: str, gradient: Any) -> NumericError | None:
         name: The variable.
         gradient: An array, or (indices, rows) of one of some rows.
     """
+    # A sparse gradient comes as (indices, rows).
     rows, values = gradient if type(gradient) is tuple else (None, gradient)
     if all_finite(values):
         return None
@@ -97,6 +102,7 @@ def not_finite_value(name: str, before: Array, value: Any) -> NumericError | Non
     rows, values = (value.indices, value.values) if type(value) is SparseRows else (None, value)
     if all_finite(values):
         return None
+    # What was infinite before may stay so: the update is not to blame.
     wrong = ~np.isfinite(values) & np.isfinite(before if rows is None else before[rows])
     if not wrong.any():
         return None
@@ -116,8 +122,10 @@ def not_finite_state(rule: str, at: str, before: Any, leaf: Any) -> NumericError
     rows, values = (leaf.indices, leaf.values) if type(leaf) is SparseRows else (None, np.asarray(leaf))
     wrong = ~np.isfinite(values)
     whole = leaf.shape if type(leaf) is SparseRows else values.shape
+    # Rows of state can only be compared with an array of the same whole shape.
     if isinstance(before, np.ndarray | np.generic | float) and np.shape(before) == whole:
         now: Array = np.asarray(before)
+        # The same rows as they were.
         was = now if rows is None else now[rows]
         wrong &= ~_infinite(was)
     if not wrong.any():
@@ -133,13 +141,17 @@ def floats_of(leaf: Any) -> tuple[Array, ...]:
 
     Two where it is complex, none where it is another kind of thing.
     """
+    # Looked at are the touched rows: the others are as they were.
     if type(leaf) is SparseRows:
         leaf = leaf.values
+    # A leaf may be a Python number.
     elif type(leaf) is not NDArray:
+        # Counters and names are no business of this check.
         if not isinstance(leaf, NDArray | np.inexact | float | complex):
             return ()
         leaf = np.asarray(leaf)
     kind = leaf.dtype.kind
+    # numpy's isfinite takes complex numbers, the cheap look real ones.
     if kind == "c":
         return leaf.real, leaf.imag
     return (leaf,) if kind == "f" or (kind == "V" and is_floating(leaf.dtype)) else ()
@@ -155,5 +167,6 @@ def _count_wrong(values: Array, wrong: Array, rows: Array | None) -> str:
     nan, every = int(np.isnan(values[wrong]).sum()), int(wrong.sum())
     counts = [f"{count} {kind}" for count, kind in ((nan, "NaN"), (every - nan, "infinite")) if count]
     at = tuple(map(int, np.unravel_index(int(wrong.argmax()), wrong.shape)))
+    # A row of a sparse gradient is told by its number in the whole.
     first = at if rows is None else (int(rows[at[0]]), *at[1:])
     return f"{' and '.join(counts)} of {values.size}" + (f", the first at {list(first)}" if first else "")

@@ -48,6 +48,7 @@ class DenseGradientSum:
 
     def merge(self, later: DenseGradientSum) -> None:
         """Adds another sum to this one, whose gradients came before."""
+        # Nothing came: `later.total` is None.
         if later.count:
             self.total = _add(self.total, later.total, wide(self.dtype))
             self.count += later.count
@@ -56,7 +57,9 @@ class DenseGradientSum:
         """Returns the sum, or the mean over all gradients, as a new read-only array of the dtype."""
         assert self.total is not None
         if mean:
+            # In the wide dtype, and rounded once here.
             return frozen(np.asarray(self.total / self.count, self.dtype))
+        # A copy: the sum goes on with `total`.
         return frozen(np.array(self.total, self.dtype))
 
 
@@ -92,17 +95,20 @@ class SparseGradientSum:
             SpecError: when an index names no row; nothing is added then.
         """
         n = self._shape[0]
+        # ORDER: all indices are looked at before anything is added.
         wrong = indices[(indices < -n) | (indices >= n)]
         if wrong.size:
             message = f"the indices of a sparse gradient lie in [{-n}, {n}), got {wrong[0]}"
             raise SpecError(message)
         at = np.where(indices < 0, indices + n, indices).astype(np.int64)
+        # Rows that come twice in one gradient are summed first: it counts once for each row.
         at, sums = _of_each(at, values.astype(self.values.dtype, copy=False))
         self._put(at, sums, np.ones(at.size, np.int64))
         self.count += 1
 
     def merge(self, later: SparseGradientSum) -> None:
         """Adds another sum to this one, whose gradients came before."""
+        # In the order of the places, so as `_put` wants them: ascending.
         self._put(later.indices, later.values[later.places], later.times[later.places])
         self.count += later.count
 
@@ -114,6 +120,7 @@ class SparseGradientSum:
             per_index: By how many gradients had the row, instead of by how many there were.
         """
         rows = self.values[self.places]
+        # Divided by what each row had, with an axis for each of its own.
         if mean and per_index:
             rows = rows / self.times[self.places].reshape(-1, *(1 for _ in self._shape[1:])).astype(
                 _real(rows)
@@ -124,13 +131,17 @@ class SparseGradientSum:
 
     def _put(self, at: Array, sums: Array, times: Array) -> None:
         """Adds rows that are distinct and ascending, and how many gradients had each."""
+        # Where each would stand in the ascending order.
         near: Array = np.searchsorted(self.indices, at)
         known = np.zeros(at.size, bool)
         if self.indices.size:
+            # Behind the last is no index to compare with; clipped, it differs from it.
             known = self.indices[np.minimum(near, self.indices.size - 1)] == at
+        # Before new rows are put in: places of old ones do not change by that, `near` would.
         there = self.places[near[known]]
         if not known.all():
             self._append(near[~known], at[~known], sums[~known], times[~known])
+        # Distinct, so that an addition by index sees each row once.
         self.values[there] += sums[known]
         self.times[there] += times[known]
 
@@ -138,6 +149,7 @@ class SparseGradientSum:
         """Takes new rows, before those that are at `near`."""
         used = self.indices.size
         places = np.arange(used, used + at.size)
+        # Only indices and places move; rows stay where they are.
         indices, all_places = np.insert(self.indices, near, at), np.insert(self.places, near, places)
         self._reserve(used + at.size)  # ORDER: what needs memory comes before what changes anything
         self.values[places] = sums
@@ -146,6 +158,7 @@ class SparseGradientSum:
 
     def _reserve(self, rows: int) -> None:
         if rows > self.times.size:
+            # Doubling keeps the copies of a row few, however many are added.
             size = max(rows, 2 * self.times.size)
             used = self.indices.size
             values = np.empty((size, *self.values.shape[1:]), self.values.dtype)
@@ -163,6 +176,7 @@ def wide(dtype: DType) -> DType:
 
 def _add(total: Array | None, grad: Array | None, dtype: DType) -> Array:
     if total is None:
+        # A copy, which the sum owns: the gradient may be lent.
         return np.array(grad, dtype, order="C")
     assert grad is not None
     np.add(total, grad, out=total, casting="same_kind")
@@ -171,12 +185,15 @@ def _add(total: Array | None, grad: Array | None, dtype: DType) -> Array:
 
 def _of_each(at: Array, values: Array) -> tuple[Array, Array]:
     """The distinct indices in ascending order, and the sum of the values of each, added in their order."""
+    # Most gradients come sorted and distinct.
     if at.size < 2 or (at[1:] > at[:-1]).all():
         return at, values
+    # Stable: equal indices keep their order, in which they are added.
     order = np.argsort(at, kind="stable")
     found = at[order]
     starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1])))
     rows = values[order]
+    # No index twice, though unsorted: nothing to add.
     return found[starts], rows if starts.size == at.size else np.add.reduceat(rows, starts, axis=0)
 
 

@@ -39,6 +39,7 @@ class KeyIndex:
         self.rows: dict[Any, int] = {}
         self.free: list[int] = []
         self.used = 0
+        # One row at least: `lookup` clips to it when the table is empty.
         self.values: Array = np.empty((1, *shape), dtype)
         self._key = key
         self._sorted: tuple[Array, Array] | None = None
@@ -63,7 +64,9 @@ class KeyIndex:
         Raises:  StateError when there would be too many keys; nothing is changed then.
         """
         listed = keys.ravel().tolist()
+        # Each new key once, in the order in which they came.
         fresh = [key for key in dict.fromkeys(listed) if key not in self.rows]
+        # ORDER: before anything is changed.
         if self.max_size is not None and len(self.rows) + len(fresh) > self.max_size:
             message = (
                 f"table {self.name!r} holds {pluralise(self.max_size, 'key')} at most, "
@@ -71,6 +74,7 @@ class KeyIndex:
             )
             raise StateError(message, hint="remove some, or give it a larger max_size")
         rows = self._add(fresh) if fresh else []
+        # Some were there already, or come twice: each asks for its row.
         if len(rows) < len(listed):
             rows = list(map(self.rows.__getitem__, listed))
         at = np.array(rows, np.int64)
@@ -82,6 +86,7 @@ class KeyIndex:
         Shapes:  keys S -> S + shape.
         """
         at = self._find(keys)
+        # -1 is clipped to a row, whose value is written over next.
         found = self.values.take(at, axis=0, mode="clip")
         missing = at < 0
         if missing.any():
@@ -94,6 +99,7 @@ class KeyIndex:
 
     def remove(self, keys: Array) -> int:
         """Forgets keys and their values; returns how many were there."""
+        # Popped, so that a key which comes twice frees its row once.
         freed = [row for key in keys.ravel().tolist() if (row := self.rows.pop(key, None)) is not None]
         if freed:
             self.free.extend(freed)
@@ -105,6 +111,7 @@ class KeyIndex:
     def export(self) -> tuple[Array, Array]:
         """Returns all keys in the order in which they came, and their values: new read-only arrays."""
         n = len(self.rows)
+        # A dict keeps the order in which keys came.
         keys = np.array(list(self.rows), self._key).reshape(n)
         at = np.fromiter(self.rows.values(), np.int64, n)
         return frozen(keys), frozen(self.values[at])
@@ -117,6 +124,7 @@ class KeyIndex:
             grown = np.empty((max(end, 2 * len(self.values)), *self.values.shape[1:]), self.values.dtype)
             grown[: self.used] = self.values[: self.used]
             self.values = grown
+        # Freed rows are used again before the buffer grows.
         rows = [self.free.pop() for _ in range(again)]
         rows.extend(range(self.used, end))
         self.used = end
@@ -137,9 +145,11 @@ class KeyIndex:
         """
         size = keys.size
         if self._key.kind in "iu" and size >= _MANY:
+            # INVARIANT: a sort costs no more than what was asked since the last change.
             if self._sorted is None and self._asked >= len(self.rows):
                 own = np.fromiter(self.rows, self._key, len(self.rows))
                 order = own.argsort()
+                # In the dict's order, as the keys above.
                 at = np.fromiter(self.rows.values(), np.int64, len(self.rows))
                 self._sorted = own[order], at[order]
             self._asked += size
@@ -156,7 +166,9 @@ def _search(own: Array, rows: Array, keys: Array) -> Array:
     """The row of each key: sorted first, so that the search walks through memory and does not jump."""
     order = keys.argsort()
     asked = keys[order]
+    # Clipped: a key above all others is compared with the last, and differs.
     near: Array = np.minimum(np.searchsorted(own, asked), own.size - 1)
     found = np.empty(keys.size, np.int64)
+    # Back in the order in which they were asked.
     found[order] = np.where(own[near] == asked, rows[near], -1)
     return found

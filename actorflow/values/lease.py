@@ -54,11 +54,13 @@ class Owner:
 _SLOT: Any = Owner.__dict__["_memory"]
 _held_by: Callable[[Any], Array] = _SLOT.__get__
 _give: Callable[[Owner, Array], None] = _SLOT.__set__
+# Without a name there is no attribute from outside that leads to the memory.
 type.__delattr__(Owner, "_memory")
 
 
 def owned(value: Array) -> Array:
     """Returns an array that owns its memory, in C order: `value` itself, or a copy."""
+    # An array with a base may be seen through it, and one that is no plain array by its own class.
     if type(value) is NDArray and value.flags.owndata and value.flags.c_contiguous:
         return value
     return np.array(value, order="C", subok=False)
@@ -79,6 +81,7 @@ def read_only_copy(value: Any) -> Array:
 
 
 def _lent(memory: Array) -> Array:
+    # numpy's interface shows no memory of Python objects.
     if memory.dtype.hasobject:
         return frozen(memory)
     owner = Owner()
@@ -98,6 +101,7 @@ def memory_of(cell: list[Array]) -> Array | None:
     """
     if _references(cell) not in _ALONE:
         return None
+    # ORDER: counted before the memory is held, which adds a reference.
     memory = _memory_below(cell[0])
     # whoever holds a view may set its shape or dtype, though not its elements
     return memory if memory.shape == cell[0].shape and memory.dtype == cell[0].dtype else None
@@ -126,11 +130,14 @@ def _memory_below(view: Array) -> Array:
 
 def _references(cell: list[Array]) -> tuple[int, ...]:
     """How often the lent array in `cell`, and each thing below it, is referenced; () if it is not lent."""
+    # A subclass may keep references of its own.
     if type(cell[0]) is not NDArray:
         return ()
     base = _base(cell[0])
+    # Exactly as `_lent` built it; anything else is not this module's to judge.
     if type(base) is not NDArray or type(_base(base)) is not Owner:
         return ()
+    # A weak reference can become a strong one at any time.
     bare = sys.getrefcount(base) + _MANY * weakref.getweakrefcount(base)
     base = _base(base)
     return _to_array(cell), bare, sys.getrefcount(base), sys.getrefcount(_held_by(base))
@@ -163,20 +170,25 @@ _WARM = 100
 
 def probe() -> frozenset[tuple[int, ...]]:
     """Returns the counts of arrays that nobody holds; none where it is not as is said above."""
+    # Without the lock another thread may take a reference between two counts.
     locked: Any = getattr(sys, "_is_gil_enabled", lambda: True)
     if sys.implementation.name != "cpython" or not locked():
         return frozenset()
     found = set()
+    # bfloat16 as well: its view of the owner is made in another way.
     for dtype in (np.dtype(np.float32), as_dtype("bfloat16")):
+        # Every one of the warm runs has to count alike.
         seen = {_references([read_only_view(np.zeros(2, dtype))]) for _ in range(_WARM)}
         cell = [read_only_view(np.zeros(2, dtype))]
         if len(seen) != 1 or cell[0].flags.writeable or cell[0].dtype != dtype:
             return frozenset()
         for alias in ALIASES:
             held = alias(cell[0])
+            # Something can be held that the counts do not show.
             if _references(cell) in seen:
                 return frozenset()
             del held
+        # Once let go of, the array must count as alone again.
         if _references(cell) not in seen:
             return frozenset()
         found |= seen

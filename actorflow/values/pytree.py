@@ -21,9 +21,11 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
+    # No leaf: there is nothing to fetch, and None in its place.
     if tree is None:
         return lambda values: None
     if isinstance(tree, Mapping):
+        # The keys of now: a mapping that changes later does not change the structure.
         keys = list(tree)
         parts = [_visit(tree[key], leaves) for key in keys]
         return lambda values: {key: part(values) for key, part in zip(keys, parts, strict=True)}
@@ -31,6 +33,7 @@ def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
         inner = [_visit(item, leaves) for item in tree]
         if isinstance(tree, list):
             return lambda values: [part(values) for part in inner]
+        # A named tuple takes its parts one by one.
         if hasattr(tree, "_fields"):
             return lambda values: type(tree)(*(part(values) for part in inner))
         return lambda values: tuple(part(values) for part in inner)
@@ -38,6 +41,7 @@ def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
         children, whole = tree.tree_flatten()
         several = _visit(list(children), leaves)
         return lambda values: whole(several(values))
+    # Bound now: the number of this leaf.
     index = len(leaves)
     leaves.append(tree)
     return lambda values: values[index]
@@ -57,6 +61,7 @@ def treedef(tree: Any, leaf: str = "*") -> str:
         return f"[{several(tree)}]"
     if isinstance(tree, tuple):
         kind = type(tree).__name__ if hasattr(tree, "_fields") else ""
+        # With the comma of Python, so that (x) and (x,) differ.
         return f"{kind}({several(tree)}{',' if len(tree) == 1 else ''})"
     return type(tree).__name__ if hasattr(type(tree), "tree_flatten") else leaf
 

@@ -58,6 +58,7 @@ class SparseRows:
         if not shape or values.shape != (at.size, *shape[1:]):
             message = f"{at.size} rows of an array of {shape} have values of {(at.size, *shape[1:])}, "
             raise SpecError(message + f"got {values.shape}")
+        # Ascending, so the ends bound all of them.
         if at.size and (at[0] < 0 or at[-1] >= shape[0] or (at[1:] <= at[:-1]).any()):
             message = f"the indices of rows are distinct, ascending and in [0, {shape[0]}), got {at}"
             raise SpecError(message, hint="sum what belongs to one row first")
@@ -83,6 +84,7 @@ class SparseRows:
         """Tells whether `other` is SparseRows too, with the same indices."""
         if type(other) is not SparseRows:
             return False
+        # The same object, as when several arrays belong to one gradient, costs nothing.
         return other.indices is self.indices or bool(np.array_equal(other.indices, self.indices))
 
     def to_dense(self) -> Array:
@@ -121,17 +123,20 @@ class Slices(NamedTuple):
             SpecError: when an index names no row.
         """
         n, at = self.shape[0], np.asarray(self.indices)
+        # As they came: negative ones count from the end.
         wrong = at[(at < -n) | (at >= n)]
         if wrong.size:
             message = f"the indices of slices lie in [{-n}, {n}), got {wrong[0]}"
             raise SpecError(message)
         narrow = self.values.dtype.itemsize == 2 and self.values.dtype.kind in "fV"
         whole = np.zeros(self.shape, np.float32 if narrow else self.values.dtype)  # halves lose too much
+        # add.at, since an index may come twice.
         np.add.at(whole, at, self.values)
         return whole.astype(self.values.dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The whole array, for numpy: else it would try to stack values, indices and shape."""
+        # numpy asks so when it must not copy.
         if copy is False:
             message = "slices hold no dense array, so that one of them is always a new one"
             raise ValueError(message)
@@ -185,6 +190,7 @@ def fit_together(a: Pair, b: Pair) -> bool:
     if type(a) is not tuple and type(b) is not tuple:
         return bool(a.shape == b.shape and a.dtype == b.dtype)
     x, y = (grad[1] if type(grad) is tuple else grad for grad in (a, b))
+    # Of pairs the number of rows in the whole is not known.
     return bool(x.dtype == y.dtype and x.ndim and y.ndim and x.shape[1:] == y.shape[1:])
 
 
@@ -221,11 +227,14 @@ def sum_gradients(grads: Sequence[Pair], spare: list[Array] | None = None) -> Pa
         _check_indices(grad, None if whole is None else whole.shape[0] if whole.ndim else 0)
     if whole is None:
         return _sum_rows(grads)
+    # A spare that somebody still sees stays as it is.
     result = spare.pop() if spare and reusable(spare, whole) else np.empty(whole.shape, whole.dtype)
     wide = wide_dtype(whole.dtype)
+    # Halves need room to be added in; others are added where they end.
     total = result if wide == whole.dtype else np.empty(whole.shape, wide)
     first: Array = _as_whole(grads[0], whole)
     for grad in grads[1:]:
+        # The first addition reads two gradients and writes the third array: no gradient changes.
         first = np.add(first, _as_whole(grad, whole), out=total, dtype=wide)
     np.divide(total, np.asarray(len(grads), wide), out=total)
     if total is not result:
@@ -234,17 +243,20 @@ def sum_gradients(grads: Sequence[Pair], spare: list[Array] | None = None) -> Pa
 
 
 def _sum_rows(grads: Sequence[Pair]) -> Pair:
+    # The rows that any of them has.
     union = np.unique(np.concatenate([at for at, _ in grads]))
     first = grads[0][1]
     total = np.empty((union.size, *first.shape[1:]), wide_dtype(first.dtype))
     known = np.zeros(union.size, bool)
     for at, values in grads:
         place = np.searchsorted(union, at)
+        # Rows that a gradient before had are added to, others begin with this one.
         there = known[place]
         part = np.array(values, total.dtype)  # ORDER: a row begins as its first one, for 0 + -0 is not -0
         part[there] = np.add(total[place[there]], values[there], dtype=part.dtype)
         total[place] = part
         known[place] = True
+    # By the number of all: those without the row have zeros there.
     mean = np.divide(total, np.asarray(len(grads), total.dtype), out=total)
     return union, mean.astype(first.dtype, copy=False)
 
@@ -283,6 +295,7 @@ def unique_rows(indices: Sequence[Array]) -> tuple[Array, list[Array]]:
 def take_rows(array: Array, at: Array) -> Array:
     """Returns a copy of the rows `at`, of any shape; SpecError for what is no row, counted from 0."""
     n = array.shape[0] if array.ndim else 0
+    # `np.take` would count negative ones from the end.
     if at.dtype != np.int64 or (at.size and (at.min() < 0 or at.max() >= n)):
         message = f"rows are numbered by int64 from 0 to {n - 1}, got {at.dtype.name}"
         raise SpecError(message + (f" from {at.min()} to {at.max()}" if at.size else ""))
@@ -350,7 +363,9 @@ def combine(array: Array, indices: Array, updates: Array, how: How) -> tuple[Arr
         )
         raise SpecError(message)
     at = _check(indices, array.shape[0])
+    # One number for all is repeated without memory.
     updates = np.broadcast_to(updates, wanted).reshape((at.size, *row))
+    # Nothing to combine: of equal places the later write stays.
     if how is How.UPDATE:
         return at, updates
     with np.errstate(all="ignore"):
@@ -377,15 +392,19 @@ def _join(array: Array, at: Array, updates: Array, join: np.ufunc) -> tuple[Arra
     numpy's fast loops of `ufunc.at` are for one index and one number, so every element gets its place.
     """
     distinct, which = np.unique(at, return_inverse=True)
+    # No index twice: rows are joined in one go.
     if distinct.size == at.size:
         return at, join(array[at], updates)
     narrow = array.dtype.itemsize == 2 and array.dtype.kind in "fV"
+    # `ufunc.at` rounds after each step: halves would lose digits at every one.
     part = array[distinct].astype(np.float32 if narrow else array.dtype, copy=False)
     flat, width = part.reshape(-1), part.size // distinct.size
     columns, step = np.arange(width), max(1, _CHUNK // max(width, 1))
     for start in range(0, at.size, step):
         chunk = slice(start, start + step)
+        # Each element of a row by its place in the flat buffer.
         places = (which[chunk, None] * width + columns).reshape(-1)
+        # ORDER: updates of a row in the order in which they came.
         join.at(flat, places, updates[chunk].reshape(-1).astype(part.dtype, copy=False))
     return distinct, part.astype(array.dtype, copy=False)
 
@@ -428,13 +447,17 @@ def put(cell: list[Array], rows: SparseRows, spare: Array, *, filled: bool = Fal
         filled: Whether the spare has the values of the array already.
     """
     memory = _memory(cell)
+    # ORDER: judged while the cell holds it, then taken out; after this nobody else can reach it.
     array = cell.pop()
     if memory is not None:
+        # In place, through the memory: the view that was lent cannot be written.
         memory[rows.indices] = rows.values
         return array
+    # `fill` has copied already where that could be done while others worked.
     if not filled:
         np.copyto(spare, array)
     spare[rows.indices] = rows.values
+    # As it was: who got a read-only array gets one again.
     return spare if array.flags.writeable else read_only_view(spare)
 
 
@@ -446,6 +469,8 @@ def _memory(cell: list[Array]) -> Array | None:
     """
     if type(cell[0]) is not NDArray:
         return None
+    # Something is below it: only a lease knows who may see that.
     if cell[0].base is not None:
         return memory_of(cell)
+    # Owned, writeable and held once.
     return cell[0] if cell[0].flags.owndata and cell[0].flags.writeable and unshared(cell) else None

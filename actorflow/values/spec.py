@@ -30,11 +30,13 @@ class Spec:
         """Takes names for dtypes, and lists for shapes; raises SpecError for what is neither."""
         if not is_dtype(self.dtype):
             try:
+                # The dataclass is frozen.
                 object.__setattr__(self, "dtype", as_dtype(self.dtype))
             except TypeError as error:
                 message = f"a spec is a shape and a dtype: {error}"
                 raise SpecError(message, hint='for instance af.Spec((None, 784), "float32")') from None
         shape = self.shape
+        # Most shapes are right as they come; the check costs more than this look.
         if shape is not None and not (
             type(shape) is tuple and all(d is None or (type(d) is int and d >= 0) for d in shape)
         ):
@@ -55,6 +57,7 @@ class Spec:
         if self.dtype != dtype:
             return False
         mine = self.shape
+        # The fast answer for shapes that are known.
         if mine is None or mine == shape:
             return True
         return len(mine) == len(shape) and all(m is None or m == s for m, s in zip(mine, shape, strict=True))
@@ -115,6 +118,7 @@ def check_shape(shape: Iterable[Dim] | None) -> Shape:
     if shape is None:
         return None
     try:
+        # `__index__` takes numpy's integers and refuses floats.
         dims = tuple(None if d is None else d.__index__() for d in shape)
     except (TypeError, AttributeError):
         message = f"a shape is a tuple of sizes, each an integer or None, got {shape!r}"
@@ -123,6 +127,7 @@ def check_shape(shape: Iterable[Dim] | None) -> Shape:
         raise SpecError(message, hint=hint) from None
     if any(d is not None and d < 0 for d in dims):
         message = f"sizes cannot be negative, got {show(dims)}"
+        # -1 is what other libraries write for an unknown size.
         unknown = tuple(None if d == -1 else d for d in dims)
         usual = -1 in dims and all(d is None or d >= 0 for d in unknown)
         raise SpecError(
@@ -157,11 +162,13 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         return None
     known = [s for s in shapes if s is not None]
     out: list[Dim] = []
+    # From the back, as numpy does; missing axes count as 1.
     for dims in zip_longest(*(reversed(s) for s in known), fillvalue=1):
         sizes = {d for d in dims if d is not None and d != 1}
         if len(sizes) > 1:
             message = f"shapes must broadcast, got {' and '.join(show(s) for s in known)}"
             raise SpecError(message, hint="sizes must be equal or 1, counted from the last axis")
+        # One size above 1 decides; without one an unknown size leaves it open.
         out.append(sizes.pop() if sizes else (None if None in dims else 1))
     return tuple(reversed(out))
 
@@ -191,6 +198,7 @@ def unify(a: Spec, b: Spec) -> Spec:
 
 def axis_of(axis: int, rank: int) -> int:
     """Returns `axis` counted from the front; raises SpecError when there is no such axis."""
+    # Negative axes count from the end.
     if not -rank <= axis < rank:
         message = f"axis must lie in [{-rank}, {rank}), got {axis}"
         raise SpecError(message, hint=axes_in(rank))

@@ -58,6 +58,7 @@ class TensorList:
         if size is not None and len(values) > size:
             raise _beyond(len(values) - 1, size)
         made = TensorList(size)
+        # From below: 32 values a node, then 32 nodes a node, until one node holds all.
         level: _Node = list(values)
         while len(level) > _WIDTH:
             level = [level[i : i + _WIDTH] for i in range(0, len(level), _WIDTH)]
@@ -91,11 +92,13 @@ class TensorList:
 
     def _get(self, index: int, default: Value = None) -> Value:
         shift = self._shift
+        # Beyond what the root can reach.
         if index < 0 or index >> shift >= _WIDTH:
             return default
         found: Any = self._root
         while shift >= 0:
             place = index >> shift & _PLACE
+            # Nodes are only as long as their last value needs.
             if place >= len(found):
                 return default
             found = found[place]
@@ -121,6 +124,7 @@ class TensorList:
 
     def values(self) -> list[Value]:
         """Returns the values of all indices in order; raises ListError when one has none."""
+        # Every index has a value when as many are there as the list is long.
         if self.present < self._length:
             first = next(i for i in range(self._length) if self.get(i) is None)
             message = (
@@ -149,11 +153,13 @@ class TensorList:
     def accumulate(self, index: int, value: Value) -> TensorList:
         """Returns the list with `value` added to what is at `index`, which counts as zero when absent."""
         self._check(index)
+        # As it is in the tree: a sum of halves is wide there, and not rounded at each step.
         found = self._get(index)
         return self._with(index, value if found is None else _sum(found, value), found)
 
     def add(self, other: TensorList) -> TensorList:
         """Returns the elementwise sum; what is absent counts as zero. Takes O(values of the smaller one)."""
+        # The smaller one is written into the larger: as many writes as it has values.
         few, many = (self, other) if self.present < other.present else (other, self)
         found = many._copy()
         found.size = _common(self, other)
@@ -173,6 +179,7 @@ class TensorList:
     def _with(self, index: int, value: Value, replaced: Value) -> TensorList:
         """The list but for `index`, where `replaced` is now; None for nothing."""
         made = self._copy()
+        # The root is full: one more level above it, the old root at its place 0.
         while index >> made._shift >= _WIDTH:
             made._root = [made._root] if made._root else []
             made._shift += _BITS
@@ -180,6 +187,7 @@ class TensorList:
         if index >= made._length:
             made._length = index + 1
         made.nbytes += _bytes(value)
+        # `nbytes` and `present` follow, so that nobody has to walk through the tree for them.
         if replaced is None:
             made.present += 1
         else:
@@ -206,8 +214,10 @@ class TensorList:
 
 def _put(node: _Node, shift: int, index: int, value: Value) -> _Node:
     """The node with `value` at `index`; all others below it are shared."""
+    # INVARIANT: nodes are never changed: this one is copied, and all others are shared.
     made = node.copy()
     place = index >> shift & _PLACE
+    # An empty place costs nothing until something behind it is written.
     if place >= len(made):
         made.extend([None] * (place + 1 - len(made)))
     made[place] = _put(made[place] or [], shift - _BITS, index, value) if shift else value
@@ -233,6 +243,7 @@ def _map(node: _Node, shift: int, function: Callable[[Value], Value]) -> _Node:
             return None
         if shift:
             return _map(below, shift - _BITS, function)
+        # A wide sum stays one.
         if type(below) is _Total:
             return _Total(function(below.wide), below.dtype)
         return below.map(function) if isinstance(below, TensorList) else function(below)
@@ -267,6 +278,7 @@ def _sum(a: Value, b: Value) -> Value:
         message = f"what is added has the shape of what is there, got {_shape(b)} for {_shape(a)}"
         raise ListError(message)
     wide = wide_dtype(a.dtype)
+    # Halves stay wide until they are read.
     return a + b if wide == a.dtype else _Total(_widen(a, wide) + _widen(b, wide), a.dtype)
 
 

@@ -48,14 +48,18 @@ class SlidingWindow:
     @property
     def rim(self) -> tuple[int, int]:
         """How far the axis must grow before and after it so that all windows lie inside."""
+        # No window: nothing has to grow behind the axis.
         end = (self.count - 1) * self.stride + self.reach - self.before if self.count else 0
         return max(self.before, 0), max(end - self.size, 0)
 
     def overlap(self, place: int) -> tuple[slice, slice]:
         """Returns the windows whose `place` lies on the axis, and where those places lie; one to one."""
+        # Where the place of the first window lies, which may be before the axis.
         offset = place * self.dilation - self.before
+        # The first window whose place is at 0 or later; the last whose place is below `size`.
         first = min(self.count, max(0, -(offset // self.stride)))
         last = max(first, min(self.count, (self.size - 1 - offset) // self.stride + 1))
+        # An empty slice must not begin below 0, which would count from the end.
         start = first * self.stride + offset if last > first else 0
         stop = start + max(0, (last - first - 1) * self.stride + 1)
         return slice(first, last), slice(start, stop, self.stride)
@@ -71,6 +75,7 @@ class SlidingWindow:
         far = max(abs(low), abs(high), self.reach, self.count * self.stride + abs(self.before))
         kind: Any = np.int64 if far < 1 << 62 else object  # integers of Python have no largest
         starts = np.arange(self.count).astype(kind) * self.stride - self.before
+        # Rounded up: the first k with start + k·dilation at the edge or behind it.
         first, end = (-((starts - edge) // self.dilation) for edge in (low, high))
         first = np.clip(first, 0, self.window)
         return first, np.maximum(np.clip(end, 0, self.window) - first, 0)
@@ -84,7 +89,9 @@ class SlidingWindow:
 
         At most as many as the axis and the windows' starts are long, however large a window is.
         """
+        # Of the last window, which starts furthest right: the smallest k that reaches the axis.
         low = -((-self.before + (self.count - 1) * self.stride) // self.dilation)
+        # Of the first window: the largest k that is still on it.
         high = (self.size - 1 + self.before) // self.dilation
         return range(max(low, 0), min(high + 1, self.window) if self.count and self.size else 0)
 
@@ -112,13 +119,16 @@ def sliding_window(
     _check_window(window)
     span = (window - 1) * dilation + 1
     if padding == "SAME":
+        # As many as fit begin at every stride-th element.
         count = -(-size // stride)
         over = max((count - 1) * stride + span - size, 0)
+        # The odd place behind, as TensorFlow has it.
         found = SlidingWindow(size, count, window, stride, dilation, over // 2, over - over // 2)
     else:
         before, after = (0, 0) if isinstance(padding, str) else padding
         room = before + size + after - span
         count = (-(-room // stride) if ceil_mode else room // stride) + 1
+        # The one more would begin in the margin behind.
         if ceil_mode and (count - 1) * stride >= size + before:
             count -= 1
         if count < 1:
@@ -185,6 +195,7 @@ def count_along(
     if window is not None:
         _check_window(window)
     elif padding == "SAME":
+        # "SAME" does not ask how large a window is.
         window = 1  # as many of any other size
     if size is None or window is None:
         return None
@@ -202,9 +213,11 @@ def covered_size(count: Dim, window: Dim, stride: int, dilation: int, padding: M
     """
     if window is not None:
         _check_window(window)
+    # "SAME" asks for the number alone.
     if count is None or (window is None and padding != "SAME"):
         return None
     if isinstance(padding, str) and padding == "SAME":
+        # The largest with so many windows.
         return count * stride
     assert window is not None
     if count == 0:
@@ -236,7 +249,9 @@ class AdaptiveWindow:
         """Returns the first place of each window and how many it has, two arrays of int64."""
         i = np.arange(self.count + 1)
         whole, rest = divmod(self.size, max(self.count, 1))  # i * size might be too large a number
+        # floor(i·size/count), in two parts whose products stay small.
         starts = i * whole + i * rest // max(self.count, 1)
+        # ceil of the same.
         ends = i * whole - (-i * rest // max(self.count, 1))
         return starts[:-1], ends[1:] - starts[:-1]
 

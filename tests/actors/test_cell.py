@@ -25,6 +25,7 @@ from actorflow.errors import (
     Where,
 )
 from actorflow.runtime.messages import Request, Terminated
+from actorflow.runtime.story import Story
 from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.actors.posts import Play, everywhere, uncopied
@@ -916,5 +917,34 @@ def test_an_actor_without_a_handler_says_so() -> None:
     async def body(system: ActorSystem) -> None:
         with pytest.raises(HandlerError, match="raised NotImplementedError: Actor has no receive"):
             await system.spawn(Actor).ask("anything")
+
+    play(body)
+
+
+class Teller(Actor):
+    """Says of itself what it has heard."""
+
+    def __init__(self) -> None:
+        self._story = Story()
+
+    def receive(self, message: Any) -> None:
+        self._story.append(("hear", message))
+
+    def on_dump(self) -> list[str]:
+        return [f"story: {self._story}"]
+
+
+def test_the_dump_has_what_an_actor_says_of_itself_beneath_it() -> None:
+    async def body(system: ActorSystem) -> None:
+        teller = system.spawn(Teller, name="teller")
+        await teller.ask("a")
+        await teller.ask(2)
+
+        dump = system.dump()
+
+        assert dump.actors[0].told == ("story: hear('a') > hear(2)",)
+        lines = str(dump).splitlines()
+        assert lines[1].startswith("  teller: idle")
+        assert lines[2] == "    story: hear('a') > hear(2)"
 
     play(body)

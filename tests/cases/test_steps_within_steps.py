@@ -14,6 +14,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, QueueStarved
+from actorflow.session.distributed import DistributedSession
 from tests.support.one_loop import OneLoop
 
 PATIENCE_S = 20.0
@@ -178,9 +179,13 @@ class SpreadNest(Nest):
 
     async def together(self, count: int, max_steps: int) -> list[float]:
         loss = program_of(self)
-        async with OneLoop(loss, ("ps0",), ("worker0",)) as cluster:
+        defaults: Any = DistributedSession.__init__.__kwdefaults__
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(defaults, "max_steps", max_steps)
+            cluster = await OneLoop(loss, ("ps0",), ("worker0",)).open()
+        try:
             spread = cluster.open_session_of()
-            spread.max_steps = max_steps
+            assert spread.max_steps == max_steps
             self.session = cluster  # type: ignore[assignment]
             runs = (self.run(self.outer, float(k)) for k in range(count))
             found = await asyncio.wait_for(asyncio.gather(*runs), PATIENCE_S)
@@ -188,6 +193,8 @@ class SpreadNest(Nest):
             assert cluster.stats().live == 0
             assert cluster.stats().waiting == 0
             assert await self.run(self.double, 1.0) == 2.0
+        finally:
+            await cluster.close()
         return list(found)
 
 

@@ -67,7 +67,7 @@ REPORTS = {
         worker=WorkerEntry(12, 11, 9, 2, False),
         waits=(WaitEntry("worker", "ps0/shard", "ask", "Pull", 0.5),),
         actors=(
-            ActorEntry("worker", "suspended", 1, 1, 1024, 2, 0, 1, 0, 0),
+            ActorEntry("worker", "suspended", 1, 1, 1024, 2, 0, 1, 0, 0, ("assign(1, 0, 1) > permit(12)",)),
             ActorEntry("steward", "idle", 1, 0, 1024, 1, 0, 1, 0, 0),
         ),
         unread=("RuntimeError: dictionary changed size during iteration",),
@@ -134,6 +134,9 @@ links
 
 busy actors
   worker0/worker: suspended, 1/1024 messages (peak 2), 0/1 bytes (peak 0)
+
+what they did last
+  worker0/worker: assign(1, 0, 1) > permit(12)
 
 the loop of worker0 is held up for 3.2 s in a turn of worker
   kernels/conv.py:12 in conv2d: blas(x)

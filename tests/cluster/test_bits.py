@@ -11,7 +11,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import actorflow as af
-from actorflow.training.trainer import StepDone, train
+from actorflow.training.events import StepDone
+from actorflow.training.trainer import train
 from tests.cluster.children import lookahead, mixed
 from tests.cluster.connecting import connected
 from tests.cluster.programs import Task

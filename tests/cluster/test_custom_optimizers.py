@@ -12,7 +12,8 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.training.trainer import StepDone, train
+from actorflow.training.events import StepDone
+from actorflow.training.trainer import train
 from tests.support.events import drain
 from tests.support.faults import planted
 

@@ -94,7 +94,7 @@ def test_what_a_placer_has_chosen_travels_with_the_plan() -> None:
     async def main(how: str | Placer) -> Any:
         async with af.Cluster.simulated(program, ps=2, workers=2, placement=how) as cluster:
             value = await cluster.run(last, feeds)
-            (plan,) = cluster.open_session_of()._plans
+            (plan,) = cluster.open_session_of()._plans.known.values()
             return value.tobytes(), plan.prepare
 
     value, prepare = sim.run(lambda: main(placement)).result

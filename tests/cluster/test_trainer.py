@@ -25,7 +25,7 @@ from actorflow.errors import (
     SessionClosed,
     ShardLost,
 )
-from actorflow.training.trainer import EpochDone, RunDone
+from actorflow.training.events import EpochDone, RunDone
 from tests.support.events import drain
 from tests.support.faults import planted
 from tests.support.linear import regression

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.training.trainer import RunDone, train
+from actorflow.training.events import RunDone
+from actorflow.training.trainer import train
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.rules.contribution_table import ContributionTable
 from actorflow.coord.rules.policy import Policy
-from actorflow.training.trainer import EpochDone, StepDone, train
+from actorflow.training.events import EpochDone, StepDone
+from actorflow.training.trainer import train
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import OPTIMIZERS, Task
 from tests.cluster.training import in_world

@@ -58,8 +58,8 @@ class Net:
 
 def break_node(session: af.Session, index: int, firing: int | None = None) -> Any:
     """Makes one node of the training plan raise, at each firing or at one; returns how to mend it."""
-    plan = max(session._plans.known.values(), key=lambda p: len(p.partition.nodes))
-    node = plan.partition.nodes[index % len(plan.partition.nodes)]
+    plan = max(session._plans.known.values(), key=lambda p: len(p.target.nodes))
+    node = plan.target.nodes[index % len(plan.target.nodes)]
     fire = node.fire
     fired = itertools.count(1)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.dataflow.engine.resources import InitialConstant, Resources
+from actorflow.dataflow.engine.resources import InitialValue, Resources
 from actorflow.dataflow.state.register import Register
 from actorflow.dataflow.state.shared_names import Containers
 from actorflow.sim.engine.schedulers import Schedule
@@ -85,7 +85,7 @@ def test_the_law_finds_sessions_that_each_give_a_first_value(monkeypatch: pytest
 
     monkeypatch.setattr(Register, "initialise", initialise)
     monkeypatch.setattr(
-        Resources, "first", lambda self, name: self._firsts.setdefault(name, InitialConstant(name))
+        Resources, "first", lambda self, name: self._firsts.setdefault(name, InitialValue(name))
     )
 
     plan_of_the_fault(shared([1, 1]), most=2)

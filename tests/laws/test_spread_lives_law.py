@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.dataflow.remote.runner import Lost
-from actorflow.session.distributed import DistributedSession
-from actorflow.session.distributed_initial_values import DistributedInitialValues
+from actorflow.session.distributed import DistributedBackend
+from actorflow.session.plan_cache import PlanCache
 from actorflow.sim.engine.schedulers import Schedule
-from tests.support.faults import planted
 from tests.support.spreading import SCOPES, Cluster, spread
 from tests.support.strategies import LIMITS, examples
 from tests.support.turns import turns
@@ -144,10 +143,10 @@ def find_fault() -> None:
 def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    @planted(monkeypatch, DistributedInitialValues, "_give")
-    async def trusting(give: Any, self: DistributedInitialValues, name: str, initial: Any, node: Any) -> None:
-        await give(self, name, initial, node)
-        self.given |= {name}
+    def trusting(self: DistributedBackend, process: str, error: errors.ActorflowError) -> None:
+        self.steps.lost(process, error)
+
+    monkeypatch.setattr(DistributedBackend, "lost", trusting)
 
     with pytest.raises((errors.UninitialisedError, AssertionError)):
         find_fault()
@@ -156,7 +155,10 @@ def test_the_law_finds_a_first_value_that_counts_though_its_life_is_over(
 def test_the_law_finds_a_step_that_begins_with_a_plan_of_a_life_that_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(DistributedSession, "_may_begin", lambda self, *given: self._is_ready(*given))
+    def clear(self: PlanCache[Any]) -> None:
+        self.known.clear()
+
+    monkeypatch.setattr(PlanCache, "clear", clear)
 
     with pytest.raises((errors.StepAborted, AssertionError)):
         find_fault()

@@ -103,8 +103,8 @@ def test_bits_depend_neither_on_the_placer_nor_on_the_partition(
         assert found == expected
         sent = sum(runner.sent_tokens for runner in cluster.runners.values())
         assert sent == cluster.session.stats().transfers
-        for plan in cluster.session._plans:
-            ways = [(t.edge, t.destination) for t in plan.made.transfers]
+        for plan in cluster.session._plans.known.values():
+            ways = [(t.edge, t.destination) for t in plan.target.made.transfers]
             assert len(set(ways)) == len(ways), "one transfer for a tensor and a destination"
 
     sim.run(spread(drawn.graph, body, count, passes=passes, placement=placement), schedule, limits=LIMITS)

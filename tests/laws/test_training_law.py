@@ -23,7 +23,8 @@ from actorflow.data.pipeline import Pipeline
 from actorflow.ops.state.variable import Variable
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.training.batches import Batches
-from actorflow.training.trainer import EpochDone, Event, StepDone, train
+from actorflow.training.events import EpochDone, Event, StepDone
+from actorflow.training.trainer import train
 from tests.laws.test_pipeline_law import STAGES, Failing, Watched
 from tests.support.faults import planted
 from tests.support.strategies import LIMITS, examples, plan_of_the_fault

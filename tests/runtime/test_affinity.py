@@ -228,6 +228,7 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "resources": lambda w: w.session.resources,
         "check_here": lambda w: w.session.check_here(),
         "__aexit__": lambda w: leave(w.session),
+        "initialise": lambda w: w.session.initialise(["w"]),
         "what make_callable gave": lambda w: w.call(1.0),
     },
     Resources: {
@@ -253,6 +254,9 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "lost": lambda w: w.spread.lost("ps0", PeerLost("gone")),
         "joined": lambda w: w.spread.joined("ps0", 2),
         "initialise": lambda w: w.spread.initialise(["w"]),
+        "uninitialised": lambda w: w.spread.uninitialised(),
+        "check_here": lambda w: w.spread.check_here(),
+        "open": lambda w: w.spread.open(),
         "__aenter__": lambda w: w.spread.__aenter__(),
         "__aexit__": lambda w: leave(w.spread),
     },
@@ -287,6 +291,18 @@ LOOKS = "only looks"
 MAKES = "makes what belongs to nobody yet"
 INSIDE = "is told by those whom it looks after, in their handlers"
 
+LOOKED_AT = (
+    "stats",
+    "dump",
+    "kernel_seconds",
+    "is_open",
+    "feeding",
+    "producers",
+    "system",
+    "deadline_s",
+    "max_steps",
+)
+
 ELSEWHERE: dict[type, dict[str, str]] = {
     ActorSystem: {
         **dict.fromkeys(("stats", "dump"), LOOKS),
@@ -312,12 +328,14 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Link: dict.fromkeys(("phase", "contact", "stats", "ends", "half_received"), LOOKS),
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats", "validate"), LOOKS),
     Session: {
-        **dict.fromkeys(("stats", "dump", "kernel_seconds", "is_open", "feeding", "system"), LOOKS),
+        **dict.fromkeys(LOOKED_AT, LOOKS),
         **dict.fromkeys(("__aenter__", "open"), OPENS),
-        "open": OPENS,
     },
     Resources: {"resets": LOOKS},
-    DistributedSession: {"stats": LOOKS},
+    DistributedSession: {
+        **dict.fromkeys((*LOOKED_AT, "address", "home"), LOOKS),
+        "resources": "is of sessions in one process",
+    },
     Cluster: {
         **dict.fromkeys(("stats", "names", "record", "messages", "incarnations", "chief"), LOOKS),
         **dict.fromkeys(("simulated", "local", "connect", "in_process"), MAKES),

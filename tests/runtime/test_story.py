@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actorflow.errors import InternalError
 from actorflow.runtime.story import MOST_EVENTS, Story
 
@@ -30,3 +32,24 @@ def test_the_error_of_a_broken_invariant_carries_the_story() -> None:
     assert error.what == "versions differ by at most one, got 3 and 5"
     assert error.__notes__ == ["  story: commit(3)"]
     assert error.copy().__notes__ == error.__notes__
+
+
+class Queue:
+    __slots__ = ("_waiting", "items", "story")
+
+    def __init__(self, items: int, waiting: int) -> None:
+        self.items, self._waiting, self.story = items, waiting, Story()
+
+
+def test_the_first_invariant_that_does_not_hold_is_told_with_the_fields() -> None:
+    queue = Queue(items=2, waiting=1)
+    queue.story.append(("put", 2))
+    queue.story.check(queue, {"a queue has two items": True})
+
+    with pytest.raises(InternalError) as raised:
+        queue.story.check(
+            queue, {"a queue has two items": True, "nobody waits beside items": False, "never": False}
+        )
+
+    assert raised.value.what == "nobody waits beside items, got waiting=1, items=2"
+    assert raised.value.__notes__ == ["  story: put(2)"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import pytest
 
 from actorflow.errors import InternalError
@@ -46,6 +49,27 @@ def test_with_validation_a_broken_invariant_raises_after_the_event(counter: type
         with pytest.raises(InternalError, match="at most 2, got 3") as raised:
             made.add()
     assert raised.value.__notes__ == ["  story: add(2) > add(1)"]
+
+
+def test_a_coroutine_of_an_event_that_breaks_an_invariant_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RULES", dict(RULES))
+
+    async def rest() -> None:
+        raise AssertionError
+
+    begun: Any = rest()
+
+    @validates("begin")
+    class Broken:
+        def begin(self) -> Any:
+            return begun
+
+        def validate(self) -> None:
+            raise Story().broken("nothing holds")
+
+    with validation(), pytest.raises(InternalError, match="nothing holds"):
+        Broken().begin()
+    assert inspect.getcoroutinestate(begun) == inspect.CORO_CLOSED
 
 
 def test_validation_may_be_nested_and_takes_its_wrappers_away(counter: type) -> None:

@@ -145,6 +145,35 @@ except KeyboardInterrupt:
 """
 
 
+TAKEN_ELSEWHERE = """
+import signal, threading, time
+
+def take():
+    while "_result" not in {frame.name for frame in traceback.extract_stack(sys._current_frames()[main])}:
+        time.sleep(0.01)
+    time.sleep(0.3)  # so that it waits
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+import sys, traceback
+main = threading.main_thread().ident
+threading.Thread(target=take, daemon=True).start()
+"""
+
+
+@pytest.mark.processes
+def test_ctrl_c_that_does_not_wake_the_thread_that_waits_is_seen_all_the_same() -> None:
+    """It comes just before the thread waits, or another thread of the process takes it."""
+    child = subprocess.run(
+        [sys.executable, "-c", TAKEN_ELSEWHERE + STUCK],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": "."},
+        check=True,
+    )
+
+    assert child.stdout.startswith("ready\nstopped False")
+
+
 @pytest.mark.processes
 def test_ctrl_c_cancels_the_step_that_waits_and_closes_all() -> None:
     env = {**os.environ, "PYTHONPATH": "."}

@@ -410,7 +410,7 @@ def test_closing_ends_what_runs_and_leaves_nothing() -> None:
 def test_plans_that_are_dropped_are_dropped_everywhere_and_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actorflow.session.distributed_plan_cache.MAX_PLANS", 2)
+    monkeypatch.setattr("actorflow.session.plan_cache.MAX_PLANS", 2)
     with af.Graph() as graph:
         x = af.placeholder("float32", (), name="x")
         with af.device(SCOPES[1]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.dataflow.state.variable import Initialise
-from actorflow.session.initial_values import InitialValues
+from actorflow.plan.program import Holder, Holding
+from actorflow.session.local import LocalBackend
 from actorflow.sim.engine.schedulers import Schedule
 from tests.support.sessions import run
 from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
@@ -120,21 +120,19 @@ def test_a_first_value_that_came_too_late_goes_back() -> None:
     assert af.run(main()) == (7, 1)
 
 
-async def _asked(self: InitialValues, names: Iterable[str], waiter: Any = None) -> None:
-    """As `give`, but whoever is cancelled does not send what has been computed."""
-    for name in names:
-        resource: Any = self._graph.resources[name]
-        first = self._resources.first(name)
-        if resource.initial is not None and not first.done:
-            value, _ = await self._compute(resource.initial, first)
-            await self._variable(name).ask(Initialise(value))
-            first.done = True
+async def _asked(self: LocalBackend, name: str, compute: Any) -> asyncio.Future[bool]:
+    """As `initialise`, but whoever is cancelled does not send what has been computed."""
+    (value,), _ = await compute()
+    answer = self.system.create_future()
+    ref = self.resources.find(Holder(Holding.RESOURCE, name))
+    answer.set_result(await ref.ask(Initialise(value)))
+    return answer
 
 
 def test_the_law_finds_a_first_value_that_is_sent_by_whoever_may_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(InitialValues, "give", _asked)
+    monkeypatch.setattr(LocalBackend, "initialise", _asked)
     begun = Begun()
 
     async def body(session: af.Session) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
+from actorflow.training.events import Event
 from actorflow.training.program import Program
-from actorflow.training.trainer import Event, train
+from actorflow.training.trainer import train
 from actorflow.values.spec import spec
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from actorflow.errors import NumericError, ProgramError
 from actorflow.graph.graph import Graph
-from actorflow.training.trainer import EpochDone, RunDone, StepDone, train
+from actorflow.training.events import EpochDone, RunDone, StepDone
+from actorflow.training.trainer import train
 from tests.support.recorded import Recorder, events, feeds, program, scalar
 
 

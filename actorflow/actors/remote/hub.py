@@ -48,10 +48,12 @@ class RemoteHub:
         self.name = name
         self.incarnation = incarnation
         self._attached: dict[str, tuple[OutboundAsks, InboundAsks]] = {}
+        # Those that were attached before: their refs are still about, and work again when it comes back.
         self._known: weakref.WeakValueDictionary[str, OutboundAsks] = weakref.WeakValueDictionary()
         self._hearers: list[Callable[[str, ActorflowError], None]] = []
         system.outside = self
         self._tenant = _AttachedChannel(self)
+        # Leaving the system ends it in its turn, after the actors that were started later.
         system.join(self._tenant)
 
     # -- channels -----------------------------------------------------------------------------------
@@ -64,8 +66,10 @@ class RemoteHub:
             message = f"a channel of '{self.name}' leads to another process, got one to {name!r}"
             raise ConfigError(message)
         there = self._attached.get(name)
+        # Attached again: nothing to do, and nothing to lose.
         if there is not None and there[0].channel is channel:
             return
+        # ORDER: what waits for the old channel hears of its end before the new one is there.
         self.detach(name)
         peer = self._known.get(name)
         if peer is None:
@@ -80,6 +84,7 @@ class RemoteHub:
         peer, serving = self._attached.pop(name, (None, None))
         if peer is None or serving is None or peer.channel is None:
             return
+        # ORDER: out of reach first: whoever hears of the end may send at once.
         channel, peer.channel = peer.channel, None
         serving.end()
         peer.end(ChannelClosed(f"'{self.name}' has closed its channel to '{name}'"))
@@ -156,11 +161,13 @@ class RemoteHub:
         """Takes an envelope; see `Receiver.deliver`."""
         self.system.check_here()
         there = self._attached.get(channel.peer)
+        # From a channel that was replaced: nobody waits for it, and a tell was accepted.
         if there is None or there[0].channel is not channel:
             if envelope.say is EnvelopeKind.TELL:
                 self.system.dead_letters.add(envelope.target, envelope.body)
             return True
         peer, serving = there
+        # Whatever comes proves that it lives.
         peer.up = True
         if envelope.say not in _ANSWERS:
             return serving.deliver(envelope)
@@ -173,11 +180,13 @@ class RemoteHub:
         there = self._attached.get(channel.peer)
         if there is not None and there[0].channel is channel:
             peer, serving = there
+            # ORDER: the books of the next session are open before those of this one end: what ends may send.
             self._attached[peer.name] = peer, InboundAsks(self.system, channel, self.name)
             serving.end()
             peer.end(reason)
             for hear in tuple(self._hearers):
                 hear(peer.name, reason)
+        # What had not arrived is told of; what was on its way may have arrived all the same.
         for envelope in unacknowledged:
             if envelope.say is EnvelopeKind.TELL:
                 self.system.dead_letters.add(f"{channel.peer}/{envelope.target}", envelope.body)
@@ -240,5 +249,6 @@ class _AttachedChannel:
         """The system is left."""
         del restart
         self._hub.close()
+        # A system has one hub at a time: the place is free again.
         self._hub.system.outside = None
         self._hub.system.gone(self, heard=True)

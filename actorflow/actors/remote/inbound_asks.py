@@ -83,6 +83,7 @@ class InboundAsks:
             self.system.dead_letters.add(envelope.target, envelope.body)
         elif envelope.lane is Lane.CONTROL:
             cell.signal(envelope.body)
+        # It gives credit back when the message has left the line: see `_WaitingTell`.
         else:
             return cell.put(envelope.body, _WaitingTell(self, envelope))
         return True
@@ -92,9 +93,11 @@ class InboundAsks:
     def _ask(self, cell: Cell | None, envelope: Envelope) -> bool:
         number = envelope.ask
         self._highest = max(self._highest, number)
+        # Cancelled before it came: the wish to cancel is on the control lane, which is faster.
         if number in self.early:
             self.early.remove(number)
             return True
+        # Of the process itself, so no actor has to answer; it comes behind what was told before.
         if type(envelope.body) is PresenceQuestion and not envelope.target:
             self.answer(envelope, self._roll(envelope.body), EnvelopeKind.ANSWER)
             return True
@@ -103,19 +106,24 @@ class InboundAsks:
                 envelope, self._unknown(envelope.target, type(envelope.body).__name__), EnvelopeKind.ERROR
             )
             return True
+        # The peer may say anything: no timer for ever, none in the past.
         if not 0 < envelope.limit_s < _FOREVER_S:
             wrong = f"an asker waits between 0 and {_FOREVER_S:g} s, got {envelope.limit_s}"
             self.answer(envelope, WireError(wrong), EnvelopeKind.ERROR)
             return True
         inquiry = self.open[number] = Inquiry(self, envelope)
         question = cell.inquire(envelope.body, envelope.limit_s, inquiry)
+        # It may have ended in there, refused by an actor that is dead.
         if not inquiry.done():
             inquiry.question, inquiry.note_wait = question, question in cell.waiters
         return not inquiry.note_wait
 
     def _cancel(self, number: int) -> None:
+        # Not come yet, but it may be on its way: it is void when it comes. What lies further ahead is no
+        # question of theirs.
         if self._highest < number <= self._highest + _AHEAD:
             self.early.add(number)
+        # Its answer may have been given and wait for room: then it is that which is dropped.
         elif (inquiry := self.open.get(number)) is not None and inquiry.question is not None:
             inquiry.question.cancel()
         else:
@@ -130,11 +138,13 @@ class InboundAsks:
             say: Which of them it is.
             left_s: How long whoever asked still waits: a large answer that cannot leave by then never will.
         """
+        # Small answers leave at once, so that they get between large ones.
         if say is EnvelopeKind.ANSWER and (nbytes := weight(body)) >= LARGE_BYTES:
             number = question.ask
             large = Envelope(question.target, body, EnvelopeKind.BULK, Lane.CONTROL, number)
             leaving = self.large.put(number, nbytes, large)
             if all(each is not large for each in leaving):
+                # Whoever asked waits no longer than that, so nor does the answer.
                 self._waits[number] = self.system.timer_wheel.after(left_s, lambda: self._drop(number))
             self._leave(leaving)
         else:
@@ -155,6 +165,7 @@ class InboundAsks:
         while replies:
             reply = replies.pop(0)
             self._wait_over(reply.ask)
+            # It does not travel, so it takes no room: the next may leave.
             if not self._reply(reply):
                 replies += self.large.taken(reply.ask)
 
@@ -163,6 +174,7 @@ class InboundAsks:
         try:
             self._say(reply)
         except CannotTravel as error:
+            # Whoever asked hears why, instead of waiting for its deadline.
             self._say(reply._replace(body=error, say=EnvelopeKind.ERROR))
             return False
         return True
@@ -180,11 +192,13 @@ class InboundAsks:
             where = replace(where, actor=f"{self.here}/{where.actor}")
         if where is error.where and cause is error.__cause__:
             return error
+        # A copy: here it is known by its own name.
         placed = error.copy()
         placed.where, placed.__cause__ = where, cause
         return placed
 
     def _names_process(self, actor: str) -> bool:
+        # What came from a third process names that already.
         process, slash, _ = str(actor).partition("/")
         peers = () if self.system.outside is None else self.system.outside.peers_now()
         return bool(slash) and process in (self.here, *(peer.name for peer in peers))
@@ -195,6 +209,7 @@ class InboundAsks:
         if cell is None:
             stone = self.system.tombstones.find(actor)
             self.gone(actor, self._absent(actor) if stone is None else stone.watch_error(self.system.now()))
+        # Once, however many there watch: the other side tells them apart.
         elif actor not in self.watched:
             watch = _Watch(self, actor)
             self.watched[actor] = cell, watch
@@ -220,11 +235,13 @@ class InboundAsks:
         """The session is over: nobody there waits for answers, or watches."""
         self.over = True
         watched, self.watched = self.watched, {}
+        # Told of nothing: whoever watched is gone.
         for cell, watch in watched.values():
             cell.watchers.pop(watch, None)
         inquiries, self.open = self.open, {}
         for inquiry in inquiries.values():
             if inquiry.question is not None:
+                # Nobody there waits for answers: a handler of a cancellable actor is cancelled.
                 inquiry.question.cancel()
         self.early.clear()
         self.large.clear()
@@ -277,6 +294,7 @@ class Inquiry(HoldingReplySink):
 
     def admitted(self) -> None:
         """The question is in the mailbox."""
+        # Its credit was kept while it stood in line, and goes back once.
         if self.note_wait:
             self.note_wait = False
             self._inbound.release(self._envelope)
@@ -287,6 +305,7 @@ class Inquiry(HoldingReplySink):
 
     def set_result(self, result: Any, /) -> None:
         """Sends the answer."""
+        # ORDER: over before the answer leaves, which may set off the next question.
         self._end()
         left_s = max(0.0, self._since_s + self._envelope.limit_s - self._inbound.system.now())
         self._inbound.answer(self._envelope, result, EnvelopeKind.ANSWER, left_s)
@@ -295,6 +314,7 @@ class Inquiry(HoldingReplySink):
         """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
         self._end()
         waited_s = self._inbound.system.now() - self._since_s
+        # The asker knows that by its own clock, and has ended.
         if not (isinstance(error, DeadlinePassed) and waited_s >= self._envelope.limit_s):
             self._inbound.answer(self._envelope, self._inbound.abroad(travelling(error)), EnvelopeKind.ERROR)
 
@@ -315,7 +335,9 @@ class Inquiry(HoldingReplySink):
     def _end(self) -> None:
         self._over = True
         self._inbound.open.pop(self._envelope.ask, None)
+        # It may end while it stands in line.
         self.admitted()
+        # The question holds this: let go at once, not when cycles are collected.
         self.question = None
 
 

@@ -68,6 +68,7 @@ class LargeReplies(Generic[T]):
         leaving: list[T] = []
         while self._waiting:
             number, (nbytes, item) = next(iter(self._waiting.items()))
+            # Too large for the window it goes alone.
             if self._away and self._bytes + nbytes > WINDOW_BYTES:
                 break
             del self._waiting[number]
@@ -94,6 +95,7 @@ def weight(body: Any, deep: int = _DEEP) -> int:
 
     Errors, names of records and what else stands in a header once are not counted.
     """
+    # By far most of what is in a message, and known without looking further.
     if type(body) in _SMALL:
         return _EACH
     if isinstance(body, str):
@@ -102,6 +104,7 @@ def weight(body: Any, deep: int = _DEEP) -> int:
         return _EACH + len(body)
     nbytes = getattr(body, "nbytes", None)
     if isinstance(nbytes, int):
+        # An array of objects is looked into, unless it is too large to travel anyway.
         inside = type(body) is NDArray and body.dtype.hasobject and nbytes < LIMITS.frame_bytes
         return nbytes + (_all(to_list(body), deep) if inside else _EACH)
     if deep <= 0:
@@ -117,6 +120,7 @@ def weight(body: Any, deep: int = _DEEP) -> int:
 
 def _all(items: Collection[Any], deep: int) -> int:
     """The weight of what holds these, which are often many numbers."""
+    # Often many numbers: one look at their types instead of one at each.
     if _SMALL.issuperset(map(type, items)):
         return _EACH + _EACH * len(items)
     return _EACH + sum([weight(item, deep - 1) for item in items])

@@ -70,6 +70,8 @@ class OutboundAsks:
     @property
     def free(self) -> bool:
         """Whether the next message of the data lane may go now, past nobody who waits."""
+        # INVARIANT: nobody overtakes: not the one in the channel, not the task whose turn it is, not those in
+        # line.
         return not (self._waiting or self._turn or self.line)
 
     @property
@@ -84,6 +86,7 @@ class OutboundAsks:
             CannotTravel: the body is nothing that travels.
             ChannelClosed: nobody is there.
         """
+        # One for a session: what left the line of an old one gives no turn in the new one.
         if self._sender is None:
             self._sender = _LineWatcher(self)
         self._waiting = not self._hand(envelope, self._sender)
@@ -102,6 +105,7 @@ class OutboundAsks:
             if self.up:  # the channel knows before we have been told
                 self._lost(error)
             raise
+        # It was too much, and ended the session: all that waits has heard of it.
         if session != self._sessions:
             return True  # it was too much, and ended the session
         self.up = True
@@ -109,23 +113,29 @@ class OutboundAsks:
 
     def ask(self, actor: str, question: Ask) -> None:
         """Sends a question; raises as `send` does."""
+        # Numbers go up in the order of the data lane: the other side can tell a question that it has answered
+        # from one that is on its way.
         self._last = number = self._last + 1
         left_s = question.since + question.limit_s - self.system.now()
         self.asks[number] = question  # ORDER: the answer may come before `send` returns
         self._numbers[question] = number
         try:
+            # What is left of it, but never nothing: it ends there as any late question does.
             body, limit_s = question.message, max(left_s, self.system.timer_wheel.tick_s)
             self.send(Envelope(actor, body, EnvelopeKind.ASK, Lane.DATA, number, limit_s))
+        # It has not left: whoever asked hears of it, and no answer comes.
         except TransportError:
             self._forget(question)
             raise
 
     def withdraw(self, actor: str, entry: Any) -> bool:
         """Takes `entry` out of the line; of a question that has left, tells the other side."""
+        # Still here: the other side knows nothing of it. (The default says that it was not in line.)
         if self.line.pop(entry, self) is None:
             return True
         number = self._forget(entry)
         if number:
+            # So that its handler can be cancelled, and its answer dropped.
             self._tell(Envelope(actor, None, EnvelopeKind.CANCEL, Lane.CONTROL, number))
         return False
 
@@ -145,6 +155,7 @@ class OutboundAsks:
 
     def _flush(self) -> None:
         line = self.line
+        # One at a time: whoever has the turn may have filled the channel, or wait for its task.
         while line and not self._waiting and not self._turn:
             entry, _ = line.popitem(last=False)
             if not entry.void:
@@ -154,6 +165,7 @@ class OutboundAsks:
         """Tells the other side's books something, if anybody is there."""
         try:
             self.say(envelope)
+        # Whatever this was about ends with the session.
         except ChannelClosed:
             self.up = False
 
@@ -170,8 +182,10 @@ class OutboundAsks:
             self._forget_watched(envelope.target, envelope.body)
             return
         if envelope.say is EnvelopeKind.BULK:
+            # There is room for further large answers, wanted or not.
             self._tell(Envelope(envelope.target, None, EnvelopeKind.TAKEN, Lane.CONTROL, envelope.ask))
         question = self.asks.pop(envelope.ask, None)
+        # Cancelled or late here, and answered there meanwhile.
         if question is None:
             self.system.accounts.late += 1
             return
@@ -180,8 +194,10 @@ class OutboundAsks:
             question.done(envelope.body)
             return
         error = envelope.body
+        # The peer may say anything.
         if not isinstance(error, ActorflowError):
             error = WireError(f"an ask fails with an ActorflowError, got {type(error).__name__}")
+        # Placed by the name that it has here.
         question.failed(error.at(Where(actor=self.address(envelope.target))))
 
     # -- watching -----------------------------------------------------------------------------------
@@ -193,6 +209,7 @@ class OutboundAsks:
     def watch(self, actor: str, watcher: Watcher) -> None:
         """Tells `watcher`, once, when an actor there is gone; without a name, when the process is lost."""
         watchers = self.watchers.get(actor)
+        # The first who watches it: the peer is told once.
         if watchers is None:
             self.watchers[actor] = {watcher: self._until_it_dies(actor, watcher)}
             try:
@@ -203,6 +220,7 @@ class OutboundAsks:
             except ChannelClosed:
                 self._forget_watched(actor, self.why())
             except BaseException:
+                # It cannot even be said: nobody may wait for it.
                 self.unwatch(actor, watcher)
                 raise
         elif watcher not in watchers:
@@ -223,13 +241,16 @@ class OutboundAsks:
 
     def _until_it_dies(self, actor: str, watcher: Watcher) -> Future[BaseException | None] | None:
         if not isinstance(watcher, Cell):
+            # What is no actor says itself when it watches no more.
             return None
         witness: Future[BaseException | None] = self.system.loop.create_future()
         watcher.witnesses[witness] = False
+        # An actor that dies watches nothing any more: or its watch would be kept until the other is gone.
         witness.add_done_callback(lambda _witness: self.unwatch(actor, watcher))
         return witness
 
     def _forget_watched(self, actor: str, reason: Any) -> None:
+        # ORDER: taken off first: whoever hears of it may watch again.
         notice = Terminated(self.address(actor), reason)
         for watcher, witness in self.watchers.pop(actor, {}).items():
             _part(watcher, witness)
@@ -243,6 +264,8 @@ class OutboundAsks:
 
     def end(self, reason: ActorflowError) -> None:
         """Ends everything that waits for the peer, because it is lost or its channel closed."""
+        # ORDER: out of reach, and all lists emptied, before anybody hears of it: who hears may send at once,
+        # which belongs to what comes.
         self._lost(reason)
         self._waiting = False
         self._sender = None
@@ -259,6 +282,7 @@ class OutboundAsks:
             self._forget_watched(actor, reason)
 
     def _lost(self, reason: ActorflowError) -> None:
+        # The first loss counts: being told again does not make it later.
         if self.up or self.lost_at is None:
             self.lost_at = self.system.now()
         self.up = False
@@ -291,6 +315,7 @@ class _LineWatcher:
         self._outbound = peer
 
     def admitted(self) -> None:
+        # An old session's line is nobody's.
         if self._outbound._sender is self:
             self._outbound.entered()
 

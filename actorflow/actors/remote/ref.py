@@ -65,6 +65,7 @@ class RemoteRef(Ref):
     def tell(self, message: Any) -> Awaitable[None]:
         """Sends `message`; await the result, which is ready at once while there is credit."""
         self.system.check_here()
+        # ORDER: behind whoever waits, also for other actors there: the channel has one line.
         if not self.peer.free:
             return self._tell_later(message)
         try:
@@ -90,6 +91,7 @@ class RemoteRef(Ref):
         if not self.peer.free:
             now = self.system.now()
             if isinstance(sender, Address):
+                # Bytes are the channel's affair: credit is counted there.
                 self.peer.line[OutboxMessage(message, 0, self, sender, now)] = None
             else:
                 self.peer.line[WaitingMessage(message, 0, self, sender, now)] = None
@@ -107,6 +109,7 @@ class RemoteRef(Ref):
         """
         self.system.check_here()
         if type(message) is Terminated and message.reason is not None:
+            # A reason of the user's own type would not travel.
             message = Terminated(message.actor, travelling(message.reason))
         try:
             self.peer.say(Envelope(self.actor, message, EnvelopeKind.TELL, Lane.CONTROL))
@@ -125,6 +128,7 @@ class RemoteRef(Ref):
         """Waits in the line; the message is sent when this task runs again."""
         self.system.check_here()
         peer = self.peer
+        # asked again: the task runs later than `tell` was called
         if not peer.free:
             waiter = waiter_here()
             place = AwaitedTell(message, 0, self, waiter, self.system.create_future(), self.system.now())
@@ -139,6 +143,7 @@ class RemoteRef(Ref):
                 del place  # the error knows this frame
                 raise
             awaits.pop(place, None)
+            # Refused: the session has ended meanwhile.
             if not place.held:
                 self.undeliverable(message)
                 return
@@ -147,6 +152,7 @@ class RemoteRef(Ref):
         except ChannelClosed:
             self.undeliverable(message)
         finally:
+            # The turn was held for this task alone: the next has it now, whether this has sent or not.
             peer.release()
 
     # -- ask -----------------------------------------------------------------------------------------
@@ -162,6 +168,7 @@ class RemoteRef(Ref):
         system.check_here()
         waiter = waiter_here()
         if deadline_s is None and waiter is not None:
+            # What it asks is of use for no longer than its own asker waits.
             deadline_s = rest_of(HANDLING.get())
         limit_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
         now = system.now()
@@ -173,6 +180,7 @@ class RemoteRef(Ref):
             actor_of(waiter).awaits[question] = None
         try:
             if self.peer.free:
+                # Nobody is ahead: it leaves now, as `enter` would have it leave the line.
                 question.enter()
             else:
                 self.peer.line[question] = None
@@ -194,6 +202,7 @@ class RemoteRef(Ref):
         try:
             self.peer.say(Envelope(self.actor, None, EnvelopeKind.STOP, Lane.CONTROL))
         except ChannelClosed:
+            # Who is out of reach has stopped, as far as can be known here.
             log.debug("'%s' is out of reach and cannot be asked to stop", self.name)
 
     async def stopped(self) -> BaseException | None:
@@ -223,11 +232,13 @@ class RemoteRef(Ref):
             else:
                 self._send(message)
         except ChannelClosed:
+            # Told as any message to the dead.
             self.undeliverable(message)
         except CannotTravel as error:
             if asks:
                 message.failed(error)
             else:
+                # Nobody waits for it: it is found out only here, long after it was accepted.
                 log.error("a message to '%s' was accepted and cannot travel", self.name, exc_info=error)  # noqa: TRY400
                 self.undeliverable(message)
 
@@ -269,9 +280,11 @@ class RemoteRef(Ref):
 
     def blocked(self) -> Blocked[Any]:
         """Returns nothing: what actors of another process wait for is not known here."""
+        # Nobody sees the waits of two processes at once: rings over both end by their deadlines.
         return Blocked()
 
     def __eq__(self, other: object) -> bool:
+        # Two refs to one actor are equal: they were made by name.
         return isinstance(other, RemoteRef) and self.peer is other.peer and self.actor == other.actor
 
     def __hash__(self) -> int:
@@ -290,5 +303,6 @@ class _Witness:
         self.future = future
 
     def signal(self, notice: Terminated) -> None:
+        # whoever waited may have been cancelled
         if not self.future.done():
             self.future.set_result(notice.reason)

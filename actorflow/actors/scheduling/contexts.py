@@ -1,12 +1,7 @@
 """The context in which handlers begin: a fresh copy of one that none of them has changed.
 
 It is that of the program where it opened its system, and holds nothing of whoever tells or asks. A context
-that a handler has changed is found by comparing it with a copy from before, which costs as much as comparing
-two pointers, and is thrown away.
-
-A `decimal` context is an object that is changed in place, which no comparison of contexts sees. So where the
-program had changed its own, each context gets one like that, which is then compared by value; where it had
-not, contexts hold none, and the first use puts one in.
+that a handler has changed is found by comparing it with a copy from before, and is thrown away.
 """
 
 from __future__ import annotations
@@ -23,7 +18,10 @@ class Unchanged:
     __slots__ = ("_decimal", "_values", "_variables")
 
     def __init__(self, context: Context) -> None:
+        # Comparing a context with a copy costs as much as comparing two pointers, while nobody has set
+        # anything.
         self._variables = context.copy()
+        # A `decimal` context is changed in place, which no comparison of contexts sees.
         self._decimal = next(value for value in context.values() if isinstance(value, decimal.Context))
         self._values = _values(self._decimal)
 
@@ -51,6 +49,8 @@ class Contexts:
         for variable, value in base.items():
             if not isinstance(value, decimal.Context):
                 self._base.run(variable.set, value)
+            # Where the program has not changed its own, contexts hold none: the first use puts one in, and
+            # most never have one to compare.
             elif _settings(value) != _settings(decimal.DefaultContext):
                 self._decimal = value.copy()
         self.unchanged: Callable[[Context], Any] = Context.copy if self._decimal is None else Unchanged
@@ -63,11 +63,13 @@ class Contexts:
         """Returns one more."""
         context = self._base.copy()
         if self._decimal is not None:
+            # To each its own: it is an object that is changed in place.
             context.run(decimal.setcontext, self._decimal.copy())
         return context
 
 
 def _values(context: decimal.Context) -> Any:
+    # precision, traps and flags: all that a computation can leave in it
     return context.__reduce__()
 
 

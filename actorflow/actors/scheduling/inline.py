@@ -86,23 +86,29 @@ class Inline:
         self.context: Context = self._contexts.fresh()
         self.unchanged = self._contexts.unchanged(self.context)
         self._run: Callable[..., Any] = self.context.run
+        # While handlers are not known to be fast, each is timed by itself.
         self.run: Callable[..., Any] = self._run if self.size > 1 else self._run_timed
 
     def may_go_on(self) -> bool:
         """Tells whether asks may go on without the loop, and puts how many into `left`."""
         size = self.size
+        # Timed together with what the asker did between: while they are fast that counts.
         if size > 1:
             at = self._now()
+            # nothing of this time was measured yet
             if self._counts:
                 took_s = at - self._at
                 self.held_s = held_s = self.held_s + took_s
+                # A whole batch that fits changes nothing; see `budget.after`.
                 if size < MOST or took_s + held_s >= self.budget_s:
                     size = self._measure(size, took_s)
             self._at = at
+        # The loop has its turn: so many in a row, or so long, and no more.
         if self.row >= self.limit or self.held_s >= self.budget_s:
             self._counts = False  # until the next look none runs, and its time says nothing
             return False
         self._counts = True
+        # Counted as answered beforehand; what is left of them is taken off: -4 % of an ask.
         self._granted += size
         self.left = size
         self.row += size
@@ -117,6 +123,7 @@ class Inline:
             frame: Of the ask.
             now: The time.
         """
+        # Frames are used again: with the count of asks it is this one.
         which = id(frame), self._granted - self.left + self.row
         if self._asked is None or self._asked[:2] != which:
             self._asked = (*which, now)
@@ -131,6 +138,7 @@ class Inline:
         began = self._now()
         try:
             return function(*args)
+        # Whatever it raises, the time was held.
         finally:
             self._at = self._now()
             self._counts = False  # it is counted here

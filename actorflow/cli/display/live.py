@@ -24,7 +24,7 @@ from actorflow.cluster.inspect.reports import RunEntry, Totals
 from actorflow.cluster.inspect.snapshots import links_now, run_now, totals_now
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.runtime.clock import SystemClock
-from actorflow.training.trainer import EpochDone, Event, Progress, RunDone
+from actorflow.training.events import EpochDone, Event, Progress, RunDone
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from actorflow.cluster.inspect.reports import MemberEntry, RunEntry
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.coord.rules.run_health import kind
-from actorflow.training.trainer import RunDone
+from actorflow.training.events import RunDone
 
 _RECENT_S = 3.0
 """How long back the rate of updates looks."""

@@ -15,7 +15,7 @@ from actorflow.cli.display.output import Output
 from actorflow.cli.display.text_table import columns
 from actorflow.runtime.clock import SystemClock
 from actorflow.training.batches import InputStats, describe_stage
-from actorflow.training.trainer import EpochDone, Event, Progress, RunDone
+from actorflow.training.events import EpochDone, Event, Progress, RunDone
 
 if TYPE_CHECKING:
     from rich.console import Console

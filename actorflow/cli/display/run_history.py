@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from actorflow.errors import ConfigError
 from actorflow.runtime.disk import is_full
-from actorflow.training.trainer import EpochDone, Event, RunDone
+from actorflow.training.events import EpochDone, Event, RunDone
 
 log = logging.getLogger("actorflow.cli")
 

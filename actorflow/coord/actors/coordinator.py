@@ -18,6 +18,7 @@ from actorflow.coord.rules.policy import Policy
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ActorflowError, CoordinationError
 from actorflow.runtime.messages import Terminated
+from actorflow.runtime.validation import validates
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class _Wake:
     """Timer → coordinator: the policy wanted to be asked again."""
 
 
+@validates("receive")
 class Coordinator(Actor):
     """Decides, by a policy, who computes and what makes the next update; and commits it on all shards.
 
@@ -90,6 +92,25 @@ class Coordinator(Actor):
     def state(self) -> CoordinatorState:
         """The rules and their state, for whoever looks on and changes nothing."""
         return self._state
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        state = self._state
+        wished = None if state.ended is not None else state.alarm
+        timer = None if self._wake is None else self._wake[0]
+        state.story.check(self, {"the policy is asked when it wishes": timer == wished})
+
+    def on_dump(self) -> tuple[str, ...]:
+        """Returns the stories of the run, its rules and its commit."""
+        state = self._state
+        stories = {
+            "run": state.story,
+            "life cycle": state.lifecycle.story,
+            "members": state.members.story,
+            "contributions": state.contributions.story,
+            "commit": state.commitment.story,
+        }
+        return tuple(f"{name}: {story}" for name, story in stories.items())
 
     async def on_start(self) -> None:
         """Fences all shards and begins from where they stand."""

@@ -7,12 +7,15 @@ from actorflow.coord.actors.failover import shard_lost_error
 from actorflow.coord.actors.introductions import Introduction
 from actorflow.coord.rules.messages import Committed, Dropped, Staged, Unstaged
 from actorflow.coord.rules.terms import following, run_of
-from actorflow.errors import InternalError, ShardLost
+from actorflow.errors import ShardLost
 from actorflow.runtime.messages import Terminated
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 FailoverAnswer = Staged | Unstaged | Committed | Dropped
 
 
+@validates("meet", "say", "gone")
 class PeerShards:
     """Whom one shard has met.
 
@@ -39,11 +42,28 @@ class PeerShards:
         self._shard = shard
         self._shards = shards
         self._unsaid: list[FailoverAnswer] = []
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        self.story.check(
+            self,
+            {
+                "a shard is no peer of its own": self._shard not in self.others,
+                "who was met leads a run": (self.coordinator is None) is (self.term == 0),
+                "only a coordinator that was met is lost": self.coordinator is not None
+                or not self.coordinator_lost,
+                "what is unsaid is for a later run": all(
+                    max(1, run_of(each.term)) > max(1, run_of(self.term)) for each in self._unsaid
+                ),
+            },
+        )
 
     def meet(self, meet: Introduction, me: Ref) -> bool:
         """Meets those of a run, and watches them as `me`; false for a run before the one that it knows."""
         if meet.term < self.term:
             return False
+        self.story.append(("meet", meet.term, meet.coordinator.name, len(meet.shards)))
         self.term, self.coordinator = meet.term, meet.coordinator
         self.coordinator_lost, self.lost = False, None
         self.others = {n: ref for n, ref in enumerate(meet.shards) if n != self._shard}
@@ -67,7 +87,7 @@ class PeerShards:
         if self.coordinator is None:
             kind = type(message).__name__
             what = f"shard {self._shard} has not met its coordinator, and has {kind} to say"
-            raise InternalError(what)
+            raise self.story.broken(what)
         if not self.coordinator_lost and run == run_of(self.term):
             self.coordinator.signal(message)
 
@@ -75,10 +95,12 @@ class PeerShards:
         """Hears that somebody is gone; returns whether that is another shard which the run still needs."""
         gone = next((n for n, ref in self.others.items() if ref.name == notice.actor), None)
         if gone is not None:
+            self.story.append(("lose", gone))
             del self.others[gone]
             if not over:
                 self.lost = self.lost or shard_lost_error(gone, notice.reason)
         elif self.coordinator is not None and notice.actor == self.coordinator.name:
+            self.story.append(("lose", notice.actor))
             self.coordinator_lost = True
         return gone is not None and not over
 

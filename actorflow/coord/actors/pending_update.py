@@ -10,10 +10,13 @@ from typing import Any
 from actorflow.coord.rules.messages import PrepareUpdate
 from actorflow.dataflow.optimizer.gradients import Decision
 from actorflow.errors import ActorflowError, HandlerError, StepAborted, describe
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 _GONE = StepAborted("the update has been discarded")
 
 
+@validates("discard", "done", "failed")
 class PendingUpdate:
     """What the optimizer is asked for, and its reply to that.
 
@@ -45,6 +48,19 @@ class PendingUpdate:
         self.interrupt: Callable[[], None] | None = None
         self.error: BaseException | None = None
         self._decided = False
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        let_go = self.error is _GONE
+        self.story.check(
+            self,
+            {
+                "an update is let go or decided": not (let_go and self._decided),
+                "it is decided once it is ready": self.ready.done() or not self._decided,
+                "only what is decided is applied": self._decided or not self.applied.done(),
+            },
+        )
 
     def __repr__(self) -> str:
         state = "ready" if self.ready.done() else "not ready"
@@ -54,12 +70,14 @@ class PendingUpdate:
 
     async def commit(self) -> None:
         """Has it applied, and returns once it is. It is ready, and not let go."""
+        self.story.append(("commit",))
         self._decided = True
         self.decision.commit.set_result(True)
         await self.applied
 
     def discard(self) -> None:
         """Has it discarded, however far it is; it is not decided."""
+        self.story.append(("discard",))
         if self.ready.done():
             if not self.decision.commit.done():
                 self.decision.commit.set_result(False)
@@ -73,10 +91,12 @@ class PendingUpdate:
 
     def done(self, value: Any, undo: Any = None) -> None:
         """Hears that it is applied."""
+        self.story.append(("done",))
         self.applied.set_result(None)
 
     def failed(self, error: BaseException) -> None:
         """Hears that it cannot be, or that it is discarded, which is no news."""
+        self.story.append(("failed", type(error).__name__))
         if not self.ready.done():
             self.ready.set_exception(error)
         elif self._decided and not self.applied.done():

@@ -51,9 +51,8 @@ from actorflow.coord.rules.messages import (
     Stored,
     Unstaged,
 )
-from actorflow.coord.rules.open_contributions import Contributions
+from actorflow.coord.rules.open_contributions import Contributions, PerShardQuorum
 from actorflow.coord.rules.participant import Do, Participant, ShardPhase
-from actorflow.coord.rules.per_shard_quorum import PerShardQuorum
 from actorflow.coord.rules.sharding import check_joint
 from actorflow.coord.rules.staleness import StalenessRecord, staleness
 from actorflow.dataflow.engine.resources import optimizer_actor
@@ -71,6 +70,7 @@ from actorflow.errors import (
 )
 from actorflow.kernels.device.offload import OFFLOAD_BYTES, offload
 from actorflow.runtime.messages import Call, Terminated
+from actorflow.runtime.validation import validates
 from actorflow.values import arrays
 
 _NONE: Mapping[str, Ref] = MappingProxyType({})
@@ -81,6 +81,7 @@ class _CloseUpdate:
     """Shard → itself, if it closes updates by itself: enough contributions may be here."""
 
 
+@validates("receive")
 class ShardActor(Actor):
     """Owns one optimizer over some of the variables, and takes part in the updates of all shards.
 
@@ -180,6 +181,31 @@ class ShardActor(Actor):
     def pulls(self) -> int:
         """Pulls that wait for a version which is not here yet."""
         return len(self._pulls)
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        update, participant, kept = self._update, self.participant, self.contributions
+        decided = participant.phase in (ShardPhase.READY, ShardPhase.COMMITTING)
+        participant.story.check(
+            self,
+            {
+                "the update is that of the set that is staged": update is None
+                or update.stage is participant.stage,
+                "what was promised is prepared": not decided or (update is not None and update.ready.done()),
+                "fresh contributions are of the version here": not kept.fresh
+                or all(each.base == self.version for each in kept.open.values()),
+                "what is over is ending": self._ending or not self._over,
+            },
+        )
+
+    def on_dump(self) -> tuple[str, ...]:
+        """Returns the stories of its part in the commit, of the contributions, and of those it has met."""
+        stories = {
+            "commit": self.participant.story,
+            "contributions": self.contributions.story,
+            "peers": self._peers.story,
+        }
+        return tuple(f"{name}: {story}" for name, story in stories.items())
 
     def on_start(self) -> None:
         """Starts the optimizer."""

@@ -17,7 +17,6 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.timer_wheel import Timer
 from actorflow.coord.actors.batch_reader import InputWait
 from actorflow.coord.actors.contribution_pipeline import BatchSupply, Computing, ContributionPipeline
-from actorflow.coord.rules import worker_state
 from actorflow.coord.rules.messages import (
     Assignment,
     Computed,
@@ -33,6 +32,7 @@ from actorflow.coord.rules.messages import (
 from actorflow.coord.rules.worker_state import (
     AbandonWork,
     BeginWork,
+    Effect,
     FinishRun,
     TakeAssignment,
     TellCoordinator,
@@ -49,6 +49,7 @@ from actorflow.errors import (
     describe,
 )
 from actorflow.runtime.messages import Terminated
+from actorflow.runtime.validation import validates
 
 _UNREACHED = (ActorDied, PeerLost, ChannelClosed, DeadlinePassed)
 _FIRST_WAIT_S = 0.05
@@ -99,6 +100,7 @@ class _Tidy:
     """Worker → itself: it has ended, and needs no more batches."""
 
 
+@validates("receive")
 class Worker(Actor):
     """Makes contributions for a coordinator until the run is over.
 
@@ -187,6 +189,21 @@ class Worker(Actor):
         """What it has done by now."""
         return WorkerDone(None, self._computed, self._accepted, self._missed)
 
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        state = self._state
+        self._state.story.check(
+            self,
+            {
+                "only the work at hand is under way": set(self._scopes) <= {self.number},
+                "who has ended sets no timer": not state.over or self._timer is None,
+            },
+        )
+
+    def on_dump(self) -> tuple[str, ...]:
+        """Returns the story of its state."""
+        return (str(self._state.story),)
+
     def on_start(self) -> None:
         """Asks for an assignment."""
         self._end = self.system.create_future()
@@ -195,21 +212,21 @@ class Worker(Actor):
     async def on_stop(self, reason: BaseException | None) -> None:
         """Takes its leave, and lets go of the batches."""
         self._stopping = True
-        self._obey(worker_state.leaving(self._state))
+        self._obey(self._state.leave())
         await self._batches.close()
 
     def receive(self, message: Any) -> Any:
         """Obeys one message; what takes time comes back as a coroutine."""
         match message:
             case Permit():
-                return self._obey(worker_state.permitted(self._state, message))
+                return self._obey(self._state.permit(message))
             case ContributionOutcome():
                 self._accepted += message.accepted
-                return self._obey(worker_state.take_outcome(self._state, message))
+                return self._obey(self._state.take_outcome(message))
             case RunEnded():
-                return self._obey(worker_state.ended(self._state, message))
+                return self._obey(self._state.end(message))
             case Refused(reason="fenced"):
-                return self._obey(worker_state.unseated(self._state))
+                return self._obey(self._state.give_up())
             case Terminated():
                 self._terminated(message)
             case AwaitEnd():
@@ -227,9 +244,8 @@ class Worker(Actor):
                 raise InternalError(what)
         return None
 
-    def _obey(self, decided: worker_state.Decided) -> Awaitable[None] | None:
+    def _obey(self, effects: Sequence[Effect]) -> Awaitable[None] | None:
         """Does what was decided; returns the work to begin, if there is any."""
-        self._state, effects = decided
         begun: Awaitable[None] | None = None
         for effect in effects:
             match effect:
@@ -281,10 +297,10 @@ class Worker(Actor):
             self._knock_later(error)
             return
         except ActorflowError as error:
-            self._obey(worker_state.failed(self._state, error))
+            self._obey(self._state.fail(error))
             return
         if isinstance(seat, RunEnded):
-            self._obey(worker_state.ended(self._state, seat))
+            self._obey(self._state.end(seat))
             return
         if isinstance(seat, Rejected):
             self._rest(seat.wait_s)
@@ -292,7 +308,7 @@ class Worker(Actor):
         if not isinstance(seat, Assignment):
             what = f"a coordinator answers Join with Assignment, got {type(seat).__name__}"
             raise InternalError(what)
-        begun = self._obey(worker_state.seated(self._state, seat))
+        begun = self._obey(self._state.assign(seat))
         self._heartbeat()
         if begun is not None:
             await begun
@@ -311,7 +327,7 @@ class Worker(Actor):
             message = f"'{self._process}' got no seat from the coordinator within {self._join_s:g} s"
             lost = CoordinatorLost(message, hint="raise join_s if the coordinator starts late")
             lost.__cause__ = error
-            self._obey(worker_state.failed(self._state, lost))
+            self._obey(self._state.fail(lost))
             return
         self._ring(self.after(min(self._wait_s, left_s), _JoinAgain()))
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
@@ -340,7 +356,7 @@ class Worker(Actor):
         if seat is None:
             return  # whoever asks for an assignment finds out
         if isinstance(notice.reason, PeerLost):
-            self._obey(worker_state.unseated(self._state))
+            self._obey(self._state.give_up())
         else:
             self.after(seat.heartbeat_s, _Gone(notice.reason))  # its RunEnded may still be on the way
 
@@ -348,7 +364,7 @@ class Worker(Actor):
         why = "it was stopped" if reason is None else describe(reason).splitlines()[0]
         lost = CoordinatorLost(f"the coordinator of '{self._process}' is gone: {why}")
         lost.__cause__ = reason
-        self._obey(worker_state.failed(self._state, lost))
+        self._obey(self._state.fail(lost))
 
     # -- work under a permit ---------------------------------------------------------------------------
 
@@ -367,6 +383,6 @@ class Worker(Actor):
             return
         finally:
             self._scopes.pop(permit.number, None)
-        self._obey(worker_state.concluded(self._state, conclusion))
+        self._obey(self._state.conclude(conclusion))
         if not self._state.over:
             self._batches.read_ahead()

@@ -9,13 +9,18 @@ from __future__ import annotations
 import heapq
 
 from actorflow.coord.rules.messages import Batch
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 BatchPlace = tuple[int, int]
 """Epoch and index: in order of handing out."""
 
 
+@validates("next", "take_back", "learn")
 class BatchOrder:
     """The sequence of batches, and what of it is left.
+
+    INVARIANT: what is handed out again was handed out before, may exist, and is there once.
 
     Args:
         epochs: How many there are; None for no end.
@@ -39,6 +44,25 @@ class BatchOrder:
         self._next = self._start
         self._before = before
         self._again: list[BatchPlace] = []  # a heap
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        again = self._again
+        self.story.check(
+            self,
+            {
+                "what is handed out again was handed out": all(self._start <= p < self._next for p in again),
+                "what is handed out again may exist": all(map(self._exists, again)),
+                "a batch is handed out again once": len(set(again)) == len(again),
+                "the first comes first": not again or again[0] == min(again),
+            },
+        )
+
+    @property
+    def again(self) -> tuple[Batch, ...]:
+        """What is handed out again, in no order."""
+        return tuple(Batch(*place) for place in self._again)
 
     @property
     def left(self) -> bool:
@@ -54,6 +78,7 @@ class BatchOrder:
             heapq.heappop(self._again)
         else:
             self._next = (place[0], place[1] + 1)
+        self.story.append(("next", *place))
         return Batch(*place)
 
     def ordinal(self, batch: Batch) -> int:
@@ -70,10 +95,12 @@ class BatchOrder:
             seen: Whether a worker was given it; one that nobody was given always stays in the sequence.
         """
         if (self.exactly_once or not seen) and self.exists(batch):
+            self.story.append(("take back", batch.epoch, batch.index))
             heapq.heappush(self._again, (batch.epoch, batch.index))
 
     def learn(self, epoch: int, size: int) -> None:
         """Hears how many batches an epoch has."""
+        self.story.append(("learn", epoch, size))
         self.sizes[epoch] = min(size, self.sizes.get(epoch, size))
         self._again = [place for place in self._again if self._exists(place)]
         heapq.heapify(self._again)

@@ -6,6 +6,13 @@
 4. Shard: applies it, is at version + 1, and says Committed.
 5. Coordinator: once all have, the update is done, and the next may begin.
 
+                begin    begin alone  all staged  unstaged  give up  all committed  resume
+    idle        staging  committing   .           .         .        .              committing
+    staging     .        .            committing  idle      idle     .              .
+    committing  .        .            .           idle      .        idle           .
+
+Whatever else comes changes nothing: it came twice, or of another term, or not all have said it yet.
+
 Where there is one shard, nobody else has a say: its PrepareUpdate says `commits`, and 3 falls away. It
 applies what it has prepared and says Committed, or Unstaged if it cannot. That saves a round trip of every
 update.
@@ -25,7 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
+from typing import Final
 
 from actorflow.coord.rules.messages import (
     Commit,
@@ -37,6 +45,8 @@ from actorflow.coord.rules.messages import (
     Unstaged,
 )
 from actorflow.errors import ActorflowError, CoordinationError, InternalError
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 Chosen = tuple[tuple[int, int], ...]
 """The contributions of an update, (rank, number), in the order of ranks."""
@@ -48,6 +58,30 @@ class CommitPhase(Enum):
     IDLE = "idle"
     STAGING = "staging"
     COMMITTING = "committing"
+
+
+class CommitEvent(StrEnum):
+    """What moves it from one phase to the next."""
+
+    BEGIN = "begin"
+    BEGIN_ALONE = "begin alone"
+    ALL_STAGED = "all staged"
+    UNSTAGED = "unstaged"
+    GIVE_UP = "give up"
+    ALL_COMMITTED = "all committed"
+    RESUME = "resume"
+
+
+TRANSITIONS: Final[Mapping[tuple[CommitPhase, CommitEvent], CommitPhase]] = {
+    (CommitPhase.IDLE, CommitEvent.BEGIN): CommitPhase.STAGING,
+    (CommitPhase.IDLE, CommitEvent.BEGIN_ALONE): CommitPhase.COMMITTING,  # it may commit from now on
+    (CommitPhase.IDLE, CommitEvent.RESUME): CommitPhase.COMMITTING,  # what an earlier term has begun
+    (CommitPhase.STAGING, CommitEvent.ALL_STAGED): CommitPhase.COMMITTING,
+    (CommitPhase.STAGING, CommitEvent.UNSTAGED): CommitPhase.IDLE,
+    (CommitPhase.STAGING, CommitEvent.GIVE_UP): CommitPhase.IDLE,
+    (CommitPhase.COMMITTING, CommitEvent.UNSTAGED): CommitPhase.IDLE,  # of the only shard: others promised
+    (CommitPhase.COMMITTING, CommitEvent.ALL_COMMITTED): CommitPhase.IDLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +112,15 @@ class SendToShard:
 Effect = SendToShard | UpdateCommitted | UpdateDiscarded
 
 
+@validates("begin", "staged", "unstaged", "discard", "committed", "resume", "skip_to")
 class Commitment:
     """One update after the other, as the coordinator of `term` makes them.
 
     Answers that come twice, of other terms, or to what is over change nothing.
+
+    INVARIANT: some shard has yet to answer, and a set is chosen, exactly while an update is under way; of
+        one that an earlier term began the set may be unknown.
+    INVARIANT: what is staged awaits other shards: where there is one, it commits.
 
     Args:
         term: Its term.
@@ -96,14 +135,33 @@ class Commitment:
         self.phase = CommitPhase.IDLE
         self.chosen: Chosen | None = None
         self.missing: set[int] = set()
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        idle, chosen = self.phase is CommitPhase.IDLE, self.chosen or ()
+        ranks = [rank for rank, _ in chosen]
+        self.story.check(
+            self,
+            {
+                "a shard has yet to answer exactly while an update is under way": bool(self.missing)
+                is not idle,
+                "only shards of the run have yet to answer": self.missing <= set(range(self.shards)),
+                "no set is chosen between updates": not (idle and chosen),
+                "a set is staged on two shards or more": self.phase is not CommitPhase.STAGING
+                or (self.shards > 1 and bool(chosen)),
+                "an update is made of one contribution of a rank, in rank order": ranks == sorted(set(ranks)),
+            },
+        )
 
     def begin(self, chosen: Chosen) -> tuple[Effect, ...]:
         """Begins the update of the present version."""
         if self.phase is not CommitPhase.IDLE:
             what = f"an update begins when none is under way, got {chosen} while {self!r}"
-            raise InternalError(what)
-        alone = self.shards == 1  # then it may be committing from now on
-        self.phase, self.chosen = CommitPhase.COMMITTING if alone else CommitPhase.STAGING, chosen
+            raise self.story.broken(what)
+        alone = self.shards == 1
+        self._move(CommitEvent.BEGIN_ALONE if alone else CommitEvent.BEGIN, len(chosen))
+        self.chosen = chosen
         return self._to_all(PrepareUpdate(self.term, self.version, chosen, alone))
 
     def staged(self, message: Staged) -> tuple[Effect, ...]:
@@ -113,27 +171,29 @@ class Commitment:
         self.missing.discard(message.shard)
         if self.missing:
             return ()
-        self.phase = CommitPhase.COMMITTING
+        self._move(CommitEvent.ALL_STAGED)
         return self._to_all(Commit(self.term, self.version))
 
     def unstaged(self, message: Unstaged) -> tuple[Effect, ...]:
         """Hears that a shard cannot: nobody will."""
         if not self._awaits(message, CommitPhase.COMMITTING if self.shards == 1 else CommitPhase.STAGING):
             return ()
+        self._move(CommitEvent.UNSTAGED, message.shard)
         return self._finish_discard(message.error)
 
     def discard(self, error: ActorflowError) -> tuple[Effect, ...]:
         """Gives up the update that is being staged."""
         if self.phase is not CommitPhase.STAGING:
             what = f"what is being staged can be discarded, got {self!r}"
-            raise InternalError(what)
+            raise self.story.broken(what)
+        self._move(CommitEvent.GIVE_UP)
         return self._finish_discard(error)
 
     def _finish_discard(self, error: ActorflowError) -> tuple[Effect, ...]:
         chosen = self.chosen
         assert chosen is not None
-        told = self._to_all(Discard(self.term, self.version))
-        self._rest()
+        self.chosen, self.missing = None, set()
+        told = [SendToShard(shard, Discard(self.term, self.version)) for shard in range(self.shards)]
         return (*told, UpdateDiscarded(self.version, chosen, error))
 
     def committed(self, message: Committed) -> tuple[Effect, ...]:
@@ -143,10 +203,10 @@ class Commitment:
         self.missing.discard(message.shard)
         if self.missing:
             return ()
+        self._move(CommitEvent.ALL_COMMITTED)
         self.version += 1
-        done = UpdateCommitted(self.version, self.chosen)
-        self._rest()
-        return (done,)
+        chosen, self.chosen = self.chosen, None
+        return (UpdateCommitted(self.version, chosen),)
 
     def resume(self, found: Recovery) -> tuple[Effect, ...]:
         """Goes on from where the shards stand."""
@@ -154,10 +214,24 @@ class Commitment:
         self.version = found.version
         if found.behind:
             self.version -= 1
-            self.phase, self.chosen = CommitPhase.COMMITTING, found.chosen
-            self.missing = set(found.behind)
+            self._move(CommitEvent.RESUME, len(found.behind))
+            self.chosen, self.missing = found.chosen, set(found.behind)
             told = [*told, *(SendToShard(shard, Commit(self.term, self.version)) for shard in found.behind)]
         return tuple(told)
+
+    def skip_to(self, version: int) -> None:
+        """Hears where shards stand that make updates without it, each by itself."""
+        self.story.append(("skip to", version))
+        self.version = version
+
+    def _move(self, event: CommitEvent, *facts: int) -> None:
+        """Takes an event of the table; its story has the version that it was about."""
+        after = TRANSITIONS.get((self.phase, event))
+        if after is None:
+            what = f"{self!r} knows no {event}"
+            raise self.story.broken(what)
+        self.story.append((event, self.version, *facts))
+        self.phase = after
 
     def _awaits(self, message: Staged | Unstaged | Committed, phase: CommitPhase) -> bool:
         ours = message.term == self.term and message.version == self.version
@@ -166,9 +240,6 @@ class Commitment:
     def _to_all(self, message: PrepareUpdate | Commit | Discard) -> tuple[Effect, ...]:
         self.missing = set(range(self.shards))
         return tuple(SendToShard(shard, message) for shard in range(self.shards))
-
-    def _rest(self) -> None:
-        self.phase, self.chosen, self.missing = CommitPhase.IDLE, None, set()
 
     def __repr__(self) -> str:
         waits = f", waits for shards {sorted(self.missing)}" if self.missing else ""

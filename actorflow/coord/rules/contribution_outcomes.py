@@ -13,6 +13,8 @@ from actorflow.coord.rules.commit import Chosen
 from actorflow.coord.rules.contribution_table import CompleteContribution
 from actorflow.coord.rules.messages import Committed
 from actorflow.coord.rules.permits import Lease
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class ContributionFate:
         return min(self.bases, default=self.lease.version)
 
 
+@validates("commit", "forget")
 class UseRecord:
     """What each shard has used for which version, until it is recorded.
 
@@ -59,6 +62,19 @@ class UseRecord:
     def __init__(self, versions: Sequence[int]) -> None:
         self.versions = list(versions)
         self._sets: list[dict[int, Chosen]] = [{} for _ in versions]
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        self.story.check(
+            self,
+            {
+                "the sets of a shard are of the versions up to its own": all(
+                    sorted(sets) == list(range(version - len(sets) + 1, version + 1))
+                    for sets, version in zip(self._sets, self.versions, strict=True)
+                ),
+            },
+        )
 
     @property
     def common(self) -> int:
@@ -75,6 +91,7 @@ class UseRecord:
         shard = message.shard
         if not 0 <= shard < len(self.versions) or message.version != self.versions[shard]:
             return False
+        self.story.append(("commit", shard, message.version))
         self.versions[shard] += 1
         self._sets[shard][self.versions[shard]] = message.chosen
         return True
@@ -85,6 +102,7 @@ class UseRecord:
 
     def forget(self, version: int) -> None:
         """Forgets what made `version`."""
+        self.story.append(("forget", version))
         for sets in self._sets:
             sets.pop(version, None)
 

@@ -14,6 +14,8 @@ from actorflow.coord.rules.membership import Membership
 from actorflow.coord.rules.messages import Computed, ContributionOutcome, Permit, Updated
 from actorflow.coord.rules.permits import Lease, Permits
 from actorflow.coord.rules.policy import Arrived, Out, Round, View
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 LATE = "late: the update of its version is made"
 EXPIRED = "expired: nobody worked on it"
@@ -55,6 +57,7 @@ def after_update(view: View) -> View:
     return replace(view, version=view.version + 1, clock=clock, making=frozenset())
 
 
+@validates("assign", "grant", "mark_complete", "close", "void", "refuse", "drop", "make", "commit")
 class ContributionTable:
     """What is computed, by whom, and what becomes of it.
 
@@ -79,6 +82,33 @@ class ContributionTable:
         self._members = members
         self._out: dict[int, Out] = {}  # as policies see the permits
         self._seats = seats
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        out, entries = self.permits.out, [*self.complete.items(), *self.staged.items()]
+        numbers = [lease.number for lease in out.values()] + [entry.lease.number for _, entry in entries]
+        latest = {r: lease.number for r, lease in out.items()}
+        latest |= {r: entry.lease.number for r, entry in self.complete.items()}
+        self.story.check(
+            self,
+            {
+                "policies see the permits that are out": self._out
+                == {r: Out(lease.number, lease.version, lease.since) for r, lease in out.items()},
+                "a rank has one contribution that is out or complete": not out.keys() & self.complete.keys(),
+                "one in the making came before": all(
+                    entry.lease.number < latest.get(r, entry.lease.number + 1)
+                    for r, entry in self.staged.items()
+                ),
+                "a contribution is of the rank that has it": all(
+                    rank == entry.lease.rank == entry.arrived.rank
+                    and entry.lease.number == entry.arrived.number
+                    for rank, entry in entries
+                ),
+                "a contribution is at one place": len(set(numbers)) == len(numbers),
+                "it is known whose was dropped": len(self.dropped) == len(self.dropped_by),
+            },
+        )
 
     def view(self, version: int, now: float) -> View:
         """Returns what a policy decides from; what is in it is kept, so that it costs little."""
@@ -115,6 +145,7 @@ class ContributionTable:
         if lease is None:
             return None
         self._out[rank] = Out(lease.number, version, now)
+        self.story.append(("grant", rank, lease.number, version))
         step = self.permits.batches.ordinal(lease.batch)
         return Permit(self.permits.term, lease.number, rank, version, lease.batch, step)
 
@@ -126,6 +157,7 @@ class ContributionTable:
     def mark_complete(self, message: Computed, now: float) -> None:
         """Takes what is out as complete."""
         rank = message.rank
+        self.story.append(("complete", rank, message.number, message.base))
         del self._out[rank]
         arrived = Arrived(rank, message.number, message.base, now)
         self.complete[rank] = CompleteContribution(
@@ -143,6 +175,7 @@ class ContributionTable:
 
     def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
         """Ends what is out since there is no such batch, and learns the size of the epoch: none is lost."""
+        self.story.append(("void", rank, epoch, size))
         del self._out[rank]
         return self._drop_unused(self.permits.void(rank, epoch, size), version, NO_BATCH)
 
@@ -152,6 +185,7 @@ class ContributionTable:
 
     def drop(self, lease: Lease, version: int, why: str) -> Receipt:
         """Takes what was computed under a lease as not used, and returns the receipt."""
+        self.story.append(("drop", lease.rank, lease.number, why))
         self.dropped.append((lease.number, why))
         self.dropped_by.append(lease.rank)
         return self._drop_unused(lease, version, why)
@@ -170,6 +204,7 @@ class ContributionTable:
 
     def make(self, ranks: Sequence[int]) -> Chosen:
         """Returns the contributions of the next update, which these ranks' complete ones make."""
+        self.story.append(("make", *sorted(ranks)))
         self.staged = {rank: self.complete.pop(rank) for rank in sorted(ranks)}
         return tuple((rank, entry.lease.number) for rank, entry in self.staged.items())
 
@@ -182,6 +217,7 @@ class ContributionTable:
 
     def commit(self, version: int) -> tuple[Mapping[int, CompleteContribution], list[Receipt], Round]:
         """Takes what is in the making as the update that made `version`."""
+        self.story.append(("commit", version))
         made, self.staged = self.staged, {}
         self.resting.clear()
         took = sorted(entry.duration_s for entry in (*made.values(), *self.complete.values()))

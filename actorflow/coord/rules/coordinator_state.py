@@ -23,6 +23,7 @@ from actorflow.coord.rules.commit import (
     UpdateDiscarded,
 )
 from actorflow.coord.rules.contribution_table import EXPIRED, LATE, MISSED, ContributionTable, after_update
+from actorflow.coord.rules.lifecycle import Lifecycle, Quorum, RunPhase
 from actorflow.coord.rules.membership import Membership, Pulse
 from actorflow.coord.rules.messages import (
     Assignment,
@@ -51,7 +52,7 @@ from actorflow.coord.rules.policy_checks import (
     ranks_to_take,
     successor,
 )
-from actorflow.coord.rules.run_health import Quorum, Reachability, shard_lost_error, stalled_error
+from actorflow.coord.rules.run_health import Reachability, shard_lost_error, stalled_error
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import (
     ActorflowError,
@@ -62,13 +63,21 @@ from actorflow.errors import (
     PolicyError,
     ShardLost,
 )
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 CoordinatorEvent = Heartbeat | Leave | Computed | Missed | Exhausted | Staged | Unstaged | Committed | Dropped
 """What workers and shards say without being asked."""
 
 
+@validates("open", "stop", "fail", "shard_lost", "join", "gone", "tick", "hear")
 class CoordinatorState:
     """The state of a run, and its rules.
+
+    INVARIANT: who has a permit is alive, in the incarnation that has it.
+    INVARIANT: a permit is for the present version, an older one where that is of use, or the next while the
+        present update is made.
+    INVARIANT: what is in the making is the set that the commit is about.
 
     Args:
         policy: Who may start, and what makes an update.
@@ -99,22 +108,67 @@ class CoordinatorState:
         self.contributions = ContributionTable(self.members, self.permits, len(workers))
         self.commitment = Commitment(term, shards)
         self.quorum = Quorum(len(workers), settings.gather_s)
+        self.lifecycle = Lifecycle()
+        self.story = Story()
         self.ended: RunEnded | None = None
         self.alarm: float | None = None
         self._first = 0
         self._moved = self._looked = 0.0  # when an update was made; when it was last told the time
-        self._failure: ActorflowError | None = None
-        self._stopping = self._patient = False  # that waits for the update being made
         self._lengths = epoch_lengths.Lengths()
         self._none: dict[int, int] = {}  # rank → the permit under which it found no batch at all
         self._not_finite = settings.not_finite  # contributions dropped
         self._reachability = Reachability(settings.heartbeat_s, settings.fence_s)
         self._say = Outbox(term, self.members, shards)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.phase.value}, {self.commitment!r}>"
+
+    @property
+    def phase(self) -> RunPhase:
+        """How far it is."""
+        return self.lifecycle.phase
+
     @property
     def version(self) -> int:
         """Updates committed."""
         return self.commitment.version
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        self.story.check(self, self._invariants())
+
+    def _invariants(self) -> dict[str, bool]:
+        """Returns what must hold between the rules; of each alone it looks itself."""
+        out, alive, phase = self.permits.out.items(), self.members.alive, self.phase
+        over = self.lifecycle.over
+        newest = self.version + (self.commitment.phase is not CommitPhase.IDLE)
+        complete, staged = self.contributions.complete, self.contributions.staged
+        made = tuple((rank, entry.lease.number) for rank, entry in staged.items())
+        return {
+            "a run has an end exactly when it has ended": (self.ended is not None)
+            is (phase is RunPhase.ENDED),
+            "all rules obey one term": self.term == self.commitment.term == self.permits.term,
+            "nobody starts before enough are there": over
+            or self.quorum.holds is (phase is not RunPhase.RUNNING),
+            "it holds once all were gathered": phase is not RunPhase.HOLDING or self.quorum.gathered,
+            "a reason to end ends it": over or phase is RunPhase.STARTING or not self.lifecycle.ends,
+            "who has a permit is alive": all(self.members.is_alive(r, e.incarnation) for r, e in out),
+            "who lives has a clock": all(rank in self.contributions.clock for rank in alive),
+            "a permit is for this version, or the one that is made": over
+            or all(e.version <= newest for _, e in out),
+            "a permit of a fresh policy is for no version before": over
+            or not self.policy.fresh
+            or all(e.version >= self.version for _, e in out),
+            "what a fresh policy may use is of no version before": over
+            or not self.policy.fresh
+            or all(entry.base >= self.version for entry in (*complete.values(), *staged.values())),
+            "what is in the making is what is committed": over
+            or made == (self.commitment.chosen or ())
+            or (not made and self.version < self._first),  # an earlier term began it
+            "a run has no more updates than it was to have": self.settings.steps is None
+            or phase is RunPhase.STARTING
+            or self.version <= self._first + self.settings.steps,
+        }
 
     # -- how it begins and ends ----------------------------------------------------------------------
 
@@ -125,6 +179,7 @@ class CoordinatorState:
         except ActorflowError as error:
             return self.fail(error, now, at_once=True)
         self._moved = self._looked = now
+        self.lifecycle.open()
         self.quorum.open(now)
         return self._settled(now)
 
@@ -138,21 +193,21 @@ class CoordinatorState:
         """Ends the run from outside, after the update that is being committed."""
         if error is not None:
             return self.fail(error, now)
-        self._stopping = True
+        self.lifecycle.stop()
         return self._settled(now)
 
     def fail(self, error: ActorflowError, now: float, *, at_once: bool = False) -> tuple[Send, ...]:
         """Ends the run with an error, after the update that is being committed, or at once."""
-        self._failure = self._failure or error
+        self.lifecycle.fail(error)
         if at_once:
-            self._end(self._failure)
+            self._end(self.lifecycle.failure)
         return self._settled(now)
 
     def shard_lost(
         self, shard: int, error: BaseException | None, now: float, *, at: str | None = None
     ) -> tuple[Send, ...]:
         """Hears that a shard is gone, and its parameters with it; `at` is its process."""
-        version = self.version if self.quorum.opened else None
+        version = None if self.phase is RunPhase.STARTING else self.version
         return self.fail(
             shard_lost_error(shard, at, version, error, self.settings.fence_s), now, at_once=True
         )
@@ -170,6 +225,7 @@ class CoordinatorState:
         if before is not None:
             self._leave(before, "its worker joined again")
         rank, life = self.members.join(process, now)
+        self.story.append(("join", process, rank, life))
         self.contributions.assign(rank)
         return Assignment(self.term, rank, life, self.settings.heartbeat_s), self._settled(now)
 
@@ -248,6 +304,7 @@ class CoordinatorState:
 
     def _computed(self, message: Computed, now: float) -> None:
         rank, number = message.rank, message.number
+        self.story.append(("computed", rank, number))
         if message.term == self.term and self.permits.holds(rank, number):
             self._note_batch(rank)
             self.contributions.mark_complete(message, now)
@@ -259,6 +316,7 @@ class CoordinatorState:
 
     def _missed(self, message: Missed, now: float) -> None:
         rank = message.rank
+        self.story.append(("missed", rank, message.number))
         if message.term != self.term or not self.permits.holds(rank, message.number):
             return
         match message.error:
@@ -279,6 +337,7 @@ class CoordinatorState:
 
     def _exhausted(self, message: Exhausted) -> None:
         rank, epoch, size = message.rank, message.epoch, message.size
+        self.story.append(("exhausted", rank, message.number, epoch, size))
         if message.term != self.term or not self.permits.holds(rank, message.number):
             return
         batch = self.permits.out[rank].batch
@@ -336,27 +395,27 @@ class CoordinatorState:
 
     def _went_wrong(self, error: ActorflowError) -> None:
         """Notes a failure, which may be one of the next version: what is being made is made before."""
-        self._failure = self._failure or error
-        self._patient = True
+        self.lifecycle.fail(error, patient=True)
 
     def _advance(self, now: float) -> None:
-        if not self.quorum.opened:
+        if self.phase is RunPhase.STARTING:
             return
         if self._none:
             self._look_for_empty()
-        if self._failure is not None or self._stopping or self._complete():
+        if self.lifecycle.ends or self._complete():
             self._close()
             return
         unreached = self._reachability.nobody(self.members.alive, now)
         if unreached is not None:
-            self._failure = ShardLost(f"no worker is left that reaches all shards; {unreached}")
+            self.lifecycle.fail(ShardLost(f"no worker is left that reaches all shards; {unreached}"))
             self._close()
             return
         short = self.quorum.short(self.policy, self.members, now, more=self.permits.left)
         if short is not None:
-            self._failure = short
+            self.lifecycle.fail(short)
             self._close()
             return
+        self.lifecycle.follow(self.quorum)
         if self.quorum.holds:
             self._moved = now
             return
@@ -381,9 +440,10 @@ class CoordinatorState:
 
     def _close(self) -> None:
         """Ends the run, as soon as no shard may be committing, nor, where that can wait, staging."""
+        self.lifecycle.close()
         phase = self.commitment.phase
-        if phase is CommitPhase.IDLE or (phase is CommitPhase.STAGING and not self._patient):
-            self._end(self._failure)
+        if phase is CommitPhase.IDLE or (phase is CommitPhase.STAGING and not self.lifecycle.patient):
+            self._end(self.lifecycle.failure)
 
     def _end(self, error: ActorflowError | None) -> None:
         if self.ended is not None:
@@ -391,6 +451,7 @@ class CoordinatorState:
         if self.commitment.phase is CommitPhase.STAGING:
             why = error or CoordinationError("the run was stopped")
             self._obey(self.commitment.discard(why), self._moved)
+        self.lifecycle.end()
         self.ended = RunEnded(self.term, error)
         dropped, by = self.contributions.take_dropped()  # since the last update: no Updated will have them
         observed = replace(self.ended, dropped=dropped, dropped_by=by) if dropped else self.ended
@@ -433,7 +494,7 @@ class CoordinatorState:
                     self._say.shard(shard, message)
                 case UpdateDiscarded(error=error):
                     leases = [entry.lease for entry in self.contributions.staged.values()]
-                    self._failure = self._failure or self._of(error, leases)
+                    self.lifecycle.fail(self._of(error, leases))
                 case UpdateCommitted(version):
                     self._finish_update(version, now)
 
@@ -455,7 +516,7 @@ class CoordinatorState:
         try:
             self.policy = successor(self.policy, done, self.quorum.seats)
         except (ConfigError, PolicyError) as error:
-            self._failure = self._failure or error
+            self.lifecycle.fail(error)
 
     def _release(self) -> None:
         """Ends what the update has made late."""
@@ -466,6 +527,7 @@ class CoordinatorState:
 
     def _leave(self, rank: int, why: str) -> None:
         if self.members.die(rank, self.members.members[rank].incarnation, why):
+            self.story.append(("give up", rank, why))
             self._revoke(rank, why)
 
     def _revoke(self, rank: int, why: str) -> None:

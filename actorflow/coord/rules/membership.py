@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
+
 
 class MemberState(Enum):
     """Where a rank is: not yet here, alive, gone without a word, or gone in good order."""
@@ -52,8 +55,12 @@ class Pulse(Enum):
     OLD = "old"
 
 
+@validates("join", "heartbeat", "leave", "die", "excuse")
 class Membership:
     """Ranks by process, and which are alive.
+
+    INVARIANT: a process has one rank, and a rank one process.
+    INVARIANT: who was never here has no incarnation, everybody else has.
 
     Args:
         processes: Those that are expected.
@@ -66,6 +73,22 @@ class Membership:
         self.limit_s = heartbeat_s * missed
         self._alive: tuple[int, ...] | None = None  # until somebody comes or goes
         self._ranks = {process: rank for rank, process in enumerate(processes)}
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        members = self.members
+        living = tuple(r for r, m in enumerate(members) if m.state is MemberState.ALIVE)
+        self.story.check(
+            self,
+            {
+                "a process has one rank": self._ranks == {m.process: r for r, m in enumerate(members)},
+                "who was never here has no incarnation, all others have": all(
+                    (m.incarnation == 0) is (m.state is MemberState.AWAITED) for m in members
+                ),
+                "the living are known": self._alive is None or self._alive == living,
+            },
+        )
 
     @property
     def alive(self) -> tuple[int, ...]:
@@ -102,6 +125,7 @@ class Membership:
         if member.state is MemberState.ALIVE:
             member.why = "it has begun anew"
         self._alive = None
+        self.story.append(("join", process, rank, member.incarnation))
         member.state, member.last_heard_s, member.number, member.waits = MemberState.ALIVE, now, 0, ""
         return rank, member.incarnation
 
@@ -131,6 +155,7 @@ class Membership:
     def _end(self, rank: int, incarnation: int, how: MemberState) -> bool:
         if not self.is_alive(rank, incarnation):
             return False
+        self.story.append((how.value, self.members[rank].process, rank, incarnation))
         self.members[rank].state = how
         self._alive = None
         return True

@@ -9,6 +9,8 @@
   update can have it.
 * Under `fresh` an update makes late what is still open.
 
+Where each shard closes updates by itself, its quorum says when it has enough for one.
+
 Numbers grow: a worker has one permit at a time, and each permit a greater number than those before. So the
 greatest one of a rank says which have been seen.
 
@@ -21,8 +23,10 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 
-from actorflow.coord.rules.messages import Contribute, Refused, Stored
-from actorflow.errors import CoordinationError
+from actorflow.coord.rules.messages import Contribute, Enough, Refused, Stored
+from actorflow.errors import ConfigError, CoordinationError
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 REMEMBERED = 1024
 """Numbers that were dropped before they came; of more than so many the oldest are forgotten.
@@ -39,6 +43,7 @@ class RefusalReason(Enum):
     SEEN = "seen"
 
 
+@validates("offer", "drop", "forget", "take", "move_on")
 class Contributions:
     """Those that a shard keeps.
 
@@ -52,9 +57,10 @@ class Contributions:
     Attributes:
         open: By rank, in the order in which they came.
         refused: How many were refused, for which reason.
+        story: What it kept, refused and gave last.
     """
 
-    __slots__ = ("_dropped", "_names", "_seen", "fresh", "open", "refused")
+    __slots__ = ("_dropped", "_names", "_seen", "fresh", "open", "refused", "story")
 
     def __init__(self, names: Iterable[str], fresh: bool) -> None:
         self.fresh = fresh
@@ -63,6 +69,25 @@ class Contributions:
         self._names = frozenset(names)
         self._seen: dict[int, int] = {}
         self._dropped: dict[int, None] = {}
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        kept = self.open.items()
+        self.story.check(
+            self,
+            {
+                "a contribution is kept for its rank": all(rank == each.rank for rank, each in kept),
+                "no number is kept that was dropped": all(
+                    each.number not in self._dropped for _, each in kept
+                ),
+                "none is kept beyond the greatest seen": all(
+                    each.number <= self._seen.get(rank, 0) for rank, each in kept
+                ),
+                "fresh ones are of one version": not self.fresh or len({each.base for _, each in kept}) <= 1,
+                "few are remembered that did not come": len(self._dropped) <= REMEMBERED,
+            },
+        )
 
     def __repr__(self) -> str:
         return f"<Contributions open from {sorted(self.open)}, refused {self.refused.total()}>"
@@ -86,7 +111,9 @@ class Contributions:
             self._dropped.pop(offered.number, None)
         if reason is not None:
             self.refused[reason] += 1
+            self.story.append(("refuse", offered.rank, offered.number, reason.value))
             return Refused(offered.number, reason.value)
+        self.story.append(("keep", offered.rank, offered.number, offered.base))
         self.open.pop(offered.rank, None)  # ORDER: the newer one came last
         self.open[offered.rank] = offered
         return Stored(offered.number)
@@ -94,6 +121,7 @@ class Contributions:
     def drop(self, numbers: Iterable[int]) -> None:
         """Forgets contributions that will never be used, those that have not come as well."""
         gone = set(numbers)
+        self.story.append(("drop", *sorted(gone)))
         for rank, kept in tuple(self.open.items()):
             if kept.number in gone:
                 del self.open[rank]
@@ -104,6 +132,7 @@ class Contributions:
 
     def forget(self, before: int) -> None:
         """Forgets contributions of terms before that one: whoever would have chosen of them is no more."""
+        self.story.append(("forget before term", before))
         self.open = {rank: kept for rank, kept in self.open.items() if kept.term >= before}
 
     def take(self, chosen: Iterable[tuple[int, int]]) -> tuple[Contribute, ...]:
@@ -126,6 +155,7 @@ class Contributions:
             held = f"its number {self.open[rank].number} is" if rank in self.open else "nothing of it is"
             message = f"contribution {number} of rank {rank} is chosen and not here, {held} open"
             raise CoordinationError(message)
+        self.story.append(("take", *ranks))
         return tuple(self.open.pop(rank) for rank in ranks)
 
     def first(self, count: int) -> tuple[tuple[int, int], ...]:
@@ -137,6 +167,7 @@ class Contributions:
 
     def move_on(self, version: int) -> None:
         """Hears that the shard is at `version`; under `fresh` all that is open is late."""
+        self.story.append(("move on", version))
         if self.fresh:
             self.open = {rank: kept for rank, kept in self.open.items() if kept.base >= version}
 
@@ -162,3 +193,33 @@ class Contributions:
             )
             hint = "workers and shards run one program: let them start from the same one"
             raise CoordinationError(message, hint=hint)
+
+
+class PerShardQuorum:
+    """Closes an update at the first `count` contributions.
+
+    Args:
+        count: How many are enough before a coordinator says so.
+
+    Attributes:
+        enough: What a coordinator said last; None while the next one has yet to say.
+
+    Raises:
+        ConfigError: a count below 1.
+    """
+
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            message = f"a shard closes an update at 1 contribution or more, got {count}"
+            raise ConfigError(message)
+        self.enough: Enough | None = Enough(0, count)
+
+    def choose(self, contributions: Contributions, version: int) -> tuple[tuple[int, int], ...]:
+        """Returns (rank, number) of what makes the update of `version`; none while they are too few."""
+        enough = self.enough
+        if enough is None or (enough.until is not None and version >= enough.until):
+            return ()
+        return contributions.first(enough.count)
+
+    def __repr__(self) -> str:
+        return f"<PerShardQuorum at {self.enough}>"

@@ -1,9 +1,13 @@
 """One shard's part in the two-phase commit of updates: what it has promised, and what it has done.
 
-    IDLE --PrepareUpdate--> PREPARING --ready--> READY --Commit--> COMMITTING --committed--> IDLE, version + 1
-                        |                  |
-                        +--failed--> FAILED|     Discard from any of these three: back to IDLE
-                                           +-- a promise: only Commit or Discard ends it
+                prepare    ready  fail    commit      apply  discard  fence  end
+    idle        preparing  .      .       .           .      .        idle   idle
+    preparing   .          ready  failed  .           .      idle     idle   idle
+    ready       .          .      .       committing  .      idle     ready  ready
+    failed      preparing  .      .       .           .      idle     idle   idle
+    committing  .          .      .       .           idle   .        .      committing
+
+What else is heard changes nothing, or is refused.
 
 * READY promises that a commit cannot fail. A shard that is READY has no way back of its own.
 * For one version there is one set. Another one is refused while the first is prepared, promised or applied;
@@ -21,13 +25,16 @@ Pure: `coord.actors.shard` obeys it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from enum import Enum
+from enum import Enum, StrEnum
 from hashlib import blake2b
+from typing import Final
 
 from actorflow.coord.rules.messages import Commit, Discard, Fence, PrepareUpdate, ShardStatus
-from actorflow.errors import ActorflowError, CoordinationError, Fenced, InternalError
+from actorflow.errors import ActorflowError, CoordinationError, Fenced
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 
 class ShardPhase(Enum):
@@ -38,6 +45,41 @@ class ShardPhase(Enum):
     READY = "ready"
     FAILED = "failed"
     COMMITTING = "committing"
+
+
+class ShardEvent(StrEnum):
+    """What moves it from one phase to the next: the first five of one update, the others of the run."""
+
+    PREPARE = "prepare"
+    READY = "ready"
+    FAIL = "fail"
+    COMMIT = "commit"
+    APPLY = "apply"
+    DISCARD = "discard"
+    FENCE = "fence"
+    END = "end"
+
+
+TRANSITIONS: Final[Mapping[tuple[ShardPhase, ShardEvent], ShardPhase]] = {
+    (ShardPhase.IDLE, ShardEvent.PREPARE): ShardPhase.PREPARING,
+    (ShardPhase.FAILED, ShardEvent.PREPARE): ShardPhase.PREPARING,  # of another set
+    (ShardPhase.PREPARING, ShardEvent.READY): ShardPhase.READY,
+    (ShardPhase.PREPARING, ShardEvent.FAIL): ShardPhase.FAILED,
+    (ShardPhase.READY, ShardEvent.COMMIT): ShardPhase.COMMITTING,
+    (ShardPhase.COMMITTING, ShardEvent.APPLY): ShardPhase.IDLE,
+    (ShardPhase.PREPARING, ShardEvent.DISCARD): ShardPhase.IDLE,
+    (ShardPhase.READY, ShardEvent.DISCARD): ShardPhase.IDLE,
+    (ShardPhase.FAILED, ShardEvent.DISCARD): ShardPhase.IDLE,
+    (ShardPhase.IDLE, ShardEvent.FENCE): ShardPhase.IDLE,
+    (ShardPhase.PREPARING, ShardEvent.FENCE): ShardPhase.IDLE,
+    (ShardPhase.READY, ShardEvent.FENCE): ShardPhase.READY,  # a promise: others may have committed it
+    (ShardPhase.FAILED, ShardEvent.FENCE): ShardPhase.IDLE,
+    (ShardPhase.IDLE, ShardEvent.END): ShardPhase.IDLE,
+    (ShardPhase.PREPARING, ShardEvent.END): ShardPhase.IDLE,
+    (ShardPhase.READY, ShardEvent.END): ShardPhase.READY,
+    (ShardPhase.FAILED, ShardEvent.END): ShardPhase.IDLE,
+    (ShardPhase.COMMITTING, ShardEvent.END): ShardPhase.COMMITTING,
+}
 
 
 class Do(Enum):
@@ -52,10 +94,13 @@ class Do(Enum):
     DISCARD = "let the update go"
 
 
+@validates("hear_stage", "obey", "forget", "hears", "fence", "ready", "failed", "committed", "drop")
 class Participant:
     """Where one shard stands.
 
     INVARIANT: `stage` is None exactly in phase IDLE; `error` is there exactly in phase FAILED.
+    INVARIANT: what is staged is of the present version, `last` of the one before; no term in it is newer than
+        that of the shard.
     INVARIANT: `version`, `last` and `sets` change together, by `committed` alone; `term` never goes back.
 
     Attributes:
@@ -67,9 +112,20 @@ class Participant:
         last: The set that made `version`.
         sets: A digest of the sets of all updates so far: shards that made the same ones have the same.
         error: Why preparing failed.
+        story: Its last transitions.
     """
 
-    __slots__ = ("error", "last", "phase", "sets", "shard", "stage", "term", "version")
+    __slots__ = (
+        "error",
+        "last",
+        "phase",
+        "sets",
+        "shard",
+        "stage",
+        "story",
+        "term",
+        "version",
+    )
 
     def __init__(self, shard: int, version: int = 0) -> None:
         self.shard = shard
@@ -80,6 +136,27 @@ class Participant:
         self.last: PrepareUpdate | None = None
         self.sets = ""
         self.error: ActorflowError | None = None
+        self.story = Story()  # of each event its version and term, and what else there is to it
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        stage, last = self.stage, self.last
+        self.story.check(
+            self,
+            {
+                "a set is staged exactly while it is not idle": (stage is None)
+                is (self.phase is ShardPhase.IDLE),
+                "an error is kept exactly when it has failed": (self.error is None)
+                is (self.phase is not ShardPhase.FAILED),
+                "what is staged is of the present version": stage is None or stage.version == self.version,
+                "the last set made the present version": last is None or last.version == self.version - 1,
+                "the digest is that of all sets up to the last": (last is None) is (self.sets == ""),
+                "a term never goes back": all(
+                    isinstance(term, int) and term <= self.term for _, _, term, *_ in self.story
+                )
+                and all(each is None or each.term <= self.term for each in (stage, last)),
+            },
+        )
 
     def __repr__(self) -> str:
         return f"<Participant {self.shard} {self.phase.value} at version {self.version}, term {self.term}>"
@@ -103,7 +180,8 @@ class Participant:
         promised = self.phase not in (ShardPhase.IDLE, ShardPhase.FAILED)
         if stage.version != self.version or promised:
             self._refuse(stage, known)
-        self.phase, self.stage, self.error = ShardPhase.PREPARING, stage, None
+        self._move(ShardEvent.PREPARE, len(stage.chosen))
+        self.stage, self.error = stage, None
         return Do.PREPARE
 
     def obey(self, commit: Commit) -> Do:
@@ -119,11 +197,11 @@ class Participant:
             return Do.SAY_COMMITTED
         if commit.version > self.version or self.phase not in (ShardPhase.READY, ShardPhase.COMMITTING):
             message = f"{self!r} was told to commit version {commit.version}, which it has not staged"
-            raise InternalError(message)
+            raise self.story.broken(message)
         self.term = commit.term
         if self.phase is ShardPhase.COMMITTING:
             return Do.NOTHING
-        self.phase = ShardPhase.COMMITTING
+        self._move(ShardEvent.COMMIT)
         return Do.COMMIT
 
     def forget(self, discard: Discard) -> Do:
@@ -136,12 +214,11 @@ class Participant:
             return Do.NOTHING
         if discard.version == self.version and self.phase is ShardPhase.COMMITTING:
             message = f"{self!r} was told to discard version {discard.version}, which it commits"
-            raise InternalError(message)
+            raise self.story.broken(message)
         self.term = discard.term
         if discard.version != self.version or self.phase is ShardPhase.IDLE:
             return Do.NOTHING
-        self._idle()
-        return Do.DISCARD
+        return self._let_go(ShardEvent.DISCARD)
 
     def obey_term(self, term: int) -> None:
         """Hears of a term that is to be obeyed from now on.
@@ -168,12 +245,9 @@ class Participant:
         """
         if self.phase is ShardPhase.COMMITTING and fence.term >= self.term:
             message = f"{self!r} stands nowhere before its commit has ended"
-            raise InternalError(message)
+            raise self.story.broken(message)
         self.obey_term(fence.term)
-        do = Do.NOTHING
-        if self.phase in (ShardPhase.PREPARING, ShardPhase.FAILED):
-            do = Do.DISCARD
-            self._idle()
+        do = self._let_go(ShardEvent.FENCE)
         return ShardStatus(self.shard, self.version, self.stage, self.last), do
 
     def unused_of(self, numbers: Iterable[int]) -> tuple[int, ...]:
@@ -188,25 +262,26 @@ class Participant:
         """Hears that the update is prepared; false when it has been let go meanwhile."""
         if self.stage is not stage or self.phase is not ShardPhase.PREPARING:
             return False
-        self.phase = ShardPhase.READY
+        self._move(ShardEvent.READY)
         return True
 
     def failed(self, stage: PrepareUpdate, error: ActorflowError) -> bool:
         """Hears that it cannot be prepared; false when it has been let go meanwhile."""
         if self.stage is not stage or self.phase is not ShardPhase.PREPARING:
             return False
-        self.phase, self.error = ShardPhase.FAILED, error
+        self._move(ShardEvent.FAIL)
+        self.error = error
         return True
 
     def committed(self) -> PrepareUpdate:
         """Hears that the update is applied; returns its set."""
-        assert self.phase is ShardPhase.COMMITTING
+        self._move(ShardEvent.APPLY)
         assert self.stage is not None
-        self.last = self.stage
+        applied, self.stage = self.stage, None
+        self.last = applied
         self.version += 1
-        self.sets = chain_digest(self.sets, self.version, self.stage.chosen)
-        self._idle()
-        return self.last
+        self.sets = chain_digest(self.sets, self.version, applied.chosen)
+        return applied
 
     def drop(self) -> Do:
         """Hears that the run is over: what was not promised is let go.
@@ -214,15 +289,27 @@ class Participant:
         What was is decided by Commit or Discard alone, and if not in this run, then by whoever fences next:
         others may have committed it.
         """
-        if self.phase in (ShardPhase.IDLE, ShardPhase.READY, ShardPhase.COMMITTING):
-            return Do.NOTHING
-        self._idle()
-        return Do.DISCARD
+        return self._let_go(ShardEvent.END)
 
     # ---------------------------------------------------------------------------------------------------
 
-    def _idle(self) -> None:
-        self.phase, self.stage, self.error = ShardPhase.IDLE, None, None
+    def _move(self, event: ShardEvent, *facts: int) -> None:
+        """Takes an event of the table; its story has the version and the term that it was under."""
+        after = TRANSITIONS.get((self.phase, event))
+        if after is None:
+            message = f"{self!r} knows no {event}"
+            raise self.story.broken(message)
+        self.story.append((event, self.version, self.term, *facts))
+        self.phase = after
+
+    def _let_go(self, event: ShardEvent) -> Do:
+        """Takes an event that ends what was not promised, if there is anything of that."""
+        before = self.phase
+        self._move(event)
+        if self.phase is before:
+            return Do.NOTHING
+        self.stage = self.error = None
+        return Do.DISCARD
 
     def _repeat(self, stage: PrepareUpdate) -> Do:
         """The answer to a PrepareUpdate that was heard before."""

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from actorflow.coord.rules.contribution_outcomes import ContributionFate, UseRecord, union
 from actorflow.coord.rules.contribution_table import LATE, Receipt
 from actorflow.coord.rules.coordinator_state import CoordinatorState
+from actorflow.coord.rules.lifecycle import RunPhase
 from actorflow.coord.rules.messages import (
     Committed,
     Computed,
@@ -35,7 +36,7 @@ from actorflow.coord.rules.messages import (
 from actorflow.coord.rules.policy import Policy, Round, View, full
 from actorflow.coord.rules.policy_checks import has_enough
 from actorflow.coord.rules.run_settings import RunSettings
-from actorflow.errors import ActorflowError, InternalError
+from actorflow.errors import ActorflowError
 
 
 class PerShardState(CoordinatorState):
@@ -57,9 +58,33 @@ class PerShardState(CoordinatorState):
 
     def _resume(self, standings: Mapping[int, ShardStatus], now: float) -> int:
         self.ledger = UseRecord([standings[shard].version for shard in sorted(standings)])
-        self.commitment.version = first = self.ledger.common
+        first = self.ledger.common
+        self.commitment.skip_to(first)
         self._until = None if self.settings.steps is None else first + self.settings.steps
         return first
+
+    def _invariants(self) -> dict[str, bool]:
+        """Returns what must hold, between the rules and the shards as far as is known."""
+        ended, shards = self.phase is RunPhase.ENDED, set(range(len(self.ledger.versions)))
+        known = {lease.number for lease in self.permits.out.values()}
+        known |= {entry.lease.number for entry in self.contributions.complete.values()}
+        holds = super()._invariants()
+        del holds["a run has no more updates than it was to have"]  # a shard may have been ahead before
+        del holds["what a fresh policy may use is of no version before"]  # shards say who is late
+        return {
+            "what is recorded all shards have made": ended or self.version <= self.ledger.common,
+            "it is known what becomes of each contribution": self.outcomes.keys() >= known,
+            "an outcome has the number of its permit": all(
+                n == f.lease.number for n, f in self.outcomes.items()
+            ),
+            "only shards of the run may still use it": all(f.waits <= shards for f in self.outcomes.values()),
+            "what is settled is in a set that is not recorded": ended
+            or self.ledger.numbers >= {n for n, fate in self.outcomes.items() if fate.settled},
+            "what none used has no set": all(
+                self.outcomes[n].used for n in self.ledger.numbers if n in self.outcomes
+            ),
+            **holds,
+        }
 
     # -- what they say ------------------------------------------------------------------------------------
 
@@ -79,21 +104,21 @@ class PerShardState(CoordinatorState):
             del self.outcomes[message.number]  # nothing was computed
 
     def _committed(self, message: Committed, now: float) -> None:
-        if message.term != self.term or not self.quorum.opened or not self.ledger.commit(message):
+        if message.term != self.term or self.phase is RunPhase.STARTING or not self.ledger.commit(message):
             return
         bases = message.bases or ((),) * len(message.chosen)
         for (_, number), given in zip(message.chosen, bases, strict=True):
             fate = self.outcomes.get(number)
             if fate is None:
                 what = f"shard {message.shard} used contribution {number}, which is over by now, or never was"
-                raise InternalError(what)
+                raise self.story.broken(what)
             fate.used, fate.bases = True, fate.bases or given
             fate.waits.discard(message.shard)
 
     def _unstaged(self, message: Unstaged, now: float) -> None:
         if message.term == self.term:
             leases = [self.outcomes[number].lease for _, number in message.chosen if number in self.outcomes]
-            self._failure = self._failure or self._of(message.error, leases)
+            self.lifecycle.fail(self._of(message.error, leases))
 
     def _dropped(self, message: Dropped) -> None:
         if message.term == self.term:
@@ -104,12 +129,12 @@ class PerShardState(CoordinatorState):
     # -- what follows ----------------------------------------------------------------------------------------
 
     def _advance(self, now: float) -> None:
-        if self.quorum.opened:
+        if self.phase is not RunPhase.STARTING:
             while self.ledger.common > self.version and not self._awaits_scalars(self.version + 1):
                 self._record(self.version + 1, now)
             self._settle()
         super()._advance(now)
-        if self.quorum.opened and not self.quorum.holds and self.ended is None:
+        if self.phase is not RunPhase.STARTING and not self.quorum.holds and self.ended is None:
             self._say_enough(now)
 
     def _take(self, now: float) -> None:
@@ -162,7 +187,7 @@ class PerShardState(CoordinatorState):
 
     def _record(self, version: int, now: float) -> None:
         """Takes a version as made by all shards."""
-        self.commitment.version = version
+        self.commitment.skip_to(version)
         self._moved = now
         self.contributions.resting.clear()
         took = sorted(entry.duration_s for entry in self.contributions.complete.values())

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 from actorflow.coord.rules.batch_order import BatchOrder
 from actorflow.coord.rules.messages import Batch
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 TERM = 1 << 32
 """Numbers that one term may use: the first term has 1, 2, …, the next 2**32 + 1, …"""
@@ -34,8 +36,14 @@ class Lease:
     since: float
 
 
+@validates("grant", "seen", "waive", "renew", "excuse", "close", "void", "forget")
 class Permits:
-    """The permits that are out, and the batches that the next ones will be about."""
+    """The permits that are out, and the batches that the next ones will be about.
+
+    INVARIANT: numbers rise, and are of this term.
+    INVARIANT: a batch is at one place: out, reserved, or handed out again later; but for those beyond the end
+        of an epoch, which several look for.
+    """
 
     def __init__(self, term: int, batches: BatchOrder, *, lease_s: float) -> None:
         self.term = term
@@ -46,6 +54,26 @@ class Permits:
         self._renewed: dict[int, float] = {}
         self._reserved: dict[int, Batch] = {}
         self._entered: dict[int, set[int]] = {}  # by rank: epochs that it has not seen the end of
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        leases = self.out.values()
+        numbers = [lease.number for lease in leases]
+        places = [lease.batch for lease in leases if self.batches.exists(lease.batch)]
+        places += [*self._reserved.values(), *self.batches.again]
+        earlier = [e for lease in leases for e in self._entered.get(lease.rank, ()) if e < lease.batch.epoch]
+        self.story.check(
+            self,
+            {
+                "a permit is out to the rank that has it": all(r == e.rank for r, e in self.out.items()),
+                "numbers are of this term, each once": len(set(numbers)) == len(numbers)
+                and all((self.term - 1) * TERM < number <= self._last for number in numbers),
+                "heartbeats renew what is out": self._renewed.keys() == self.out.keys(),
+                "a batch is at one place": len(set(places)) == len(places),
+                "a later epoch comes after the end of those before": not earlier,
+            },
+        )
 
     @property
     def left(self) -> bool:
@@ -71,6 +99,7 @@ class Permits:
         self._entered.setdefault(rank, set()).add(batch.epoch)
         self._last += 1
         lease = Lease(self._last, rank, incarnation, version, batch, now)
+        self.story.append(("grant", self._last, rank, batch.epoch, batch.index))
         self.out[rank] = lease
         self._renewed[rank] = now
         return lease
@@ -87,10 +116,12 @@ class Permits:
 
     def seen(self, rank: int, epoch: int) -> None:
         """Hears that a rank has looked at the end of an epoch, and need not look again."""
+        self.story.append(("seen", rank, epoch))
         self._entered[rank].discard(epoch)
 
     def waive(self, rank: int) -> None:
         """Lets a rank go on without having seen the end of an epoch: it did not answer in time."""
+        self.story.append(("waive", rank))
         self._entered[rank] = {e for e in self._entered.get(rank, ()) if e not in self.batches.sizes}
 
     def holds(self, rank: int, number: int) -> bool:
@@ -113,7 +144,9 @@ class Permits:
     def close(self, rank: int) -> Lease:
         """Takes the permit of `rank` as done with: its batch is at the caller's."""
         del self._renewed[rank]
-        return self.out.pop(rank)
+        lease = self.out.pop(rank)
+        self.story.append(("close", lease.number, rank))
+        return lease
 
     def void(self, rank: int, epoch: int, size: int) -> Lease:
         """Closes the permit of `rank`, which found no batch, and learns the size of the epoch.
@@ -133,6 +166,7 @@ class Permits:
 
     def forget(self, rank: int) -> None:
         """Gives back the batch that stood ready for a rank that is gone; it has nothing to look for."""
+        self.story.append(("forget", rank))
         self._entered.pop(rank, None)
         batch = self._reserved.pop(rank, None)
         if batch is not None:

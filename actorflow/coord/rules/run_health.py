@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from actorflow.coord.rules.commit import Commitment, CommitPhase
-from actorflow.coord.rules.membership import Member, Membership, MemberState
 from actorflow.coord.rules.messages import Batch
-from actorflow.coord.rules.policy import Policy
-from actorflow.coord.rules.policy_checks import workers_needed
 from actorflow.errors import (
     ActorflowError,
     DeadlinePassed,
     NumericError,
-    QuorumLost,
     ShardLost,
     Stalled,
     describe,
     pluralise,
 )
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 from actorflow.values.finite import after
 
 if TYPE_CHECKING:
@@ -105,75 +103,6 @@ def shard_lost_error(
     return wrong
 
 
-class Quorum:
-    """Counts the living against what the policy needs.
-
-    Attributes:
-        opened: Whether the run has begun to wait for its workers.
-        holds: Whether nothing may go on just now.
-        seats: How many workers the run was given.
-    """
-
-    def __init__(self, seats: int, gather_s: float) -> None:
-        self.opened = False
-        self.holds = True
-        self.seats = seats
-        self._gather_s = gather_s
-        self._gathered = False
-        self._since: float | None = None
-
-    def open(self, now: float) -> None:
-        """Begins to wait for the workers."""
-        self.opened = True
-        self._since = now
-
-    def short(self, policy: Policy, members: Membership, now: float, *, more: bool) -> QuorumLost | None:
-        """Decides, as `holds`, whether the run goes on; returns the error when it cannot any more.
-
-        Args:
-            policy: What it needs, and what it does with fewer.
-            members: Who is alive.
-            now: The time.
-            more: Whether anything is left to compute; what is complete needs nobody.
-
-        Raises:
-            PolicyError: it names no number.
-        """
-        alive = len(members.alive)
-        if not self._gathered:
-            self._gathered = not members.awaited or self._waited_s(now) > self._gather_s
-            if not self._gathered:
-                return None
-            self._since = None
-        needs = 1 if policy.short == "lower" else workers_needed(policy, self.seats)
-        if alive >= needs or not more:
-            self.holds, self._since = False, None
-            return None
-        self.holds = True
-        self._since = now if self._since is None else self._since
-        if policy.short != "fail" and self._waited_s(now) <= policy.wait_s:
-            return None
-        waited = "" if policy.short == "fail" else f" for {self._waited_s(now):.1f} s"
-        missing = [_missing(member) for member in members.members if member.state is not MemberState.ALIVE]
-        living = f"{alive} of {self.seats} are alive{waited}"
-        what = f"{policy} needs {pluralise(needs, 'worker')}, {living}: {', '.join(missing)}"
-        return QuorumLost(what, hint=_HINT)
-
-    def _waited_s(self, now: float) -> float:
-        return 0.0 if self._since is None else now - self._since
-
-
-_HINT = (
-    "short='lower' goes on with fewer, 'wait' gives them wait_s to return; as a text: "
-    "--policy sync,short=wait,wait_s=30"
-)
-
-
-def _missing(member: Member) -> str:
-    why = f" ({member.why})" if member.state is MemberState.DEAD and member.why else ""
-    return f"{member.process} {member.state.value}{why}"
-
-
 @dataclass(slots=True)
 class _Unreached:
     """How often a rank has complained in a row, until when it rests, and what it said last."""
@@ -183,8 +112,11 @@ class _Unreached:
     why: str
 
 
+@validates("complain", "restore", "nobody", "excuse")
 class Reachability:
     """What is known of workers that do not reach a shard.
+
+    INVARIANT: time runs against the run only while some do not.
 
     Args:
         heartbeat_s: How long the first rest is.
@@ -196,17 +128,33 @@ class Reachability:
         self._longest_s = longest_s
         self._unreached: dict[int, _Unreached] = {}
         self._since: float | None = None  # nobody is alive who is not cut
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        cut = self._unreached.values()
+        self.story.check(
+            self,
+            {
+                "who does not reach a shard has said so": all(each.count >= 1 for each in cut),
+                "time runs only while some do not reach a shard": self._since is None or bool(cut),
+            },
+        )
 
     def complain(self, rank: int, why: str, now: float) -> None:
         """Hears that a rank did not reach a shard; it rests from now on."""
         before = self._unreached.get(rank)
         count = 1 if before is None else before.count + 1
         rest_s = min(self._heartbeat_s * 2.0 ** min(count - 1, 60), self._longest_s)
+        self.story.append(("complain", rank, count))
         self._unreached[rank] = _Unreached(count, now + rest_s, why)
 
     def restore(self, rank: int) -> None:
         """Hears that a rank reaches all shards, or is another process from now on."""
-        self._unreached.pop(rank, None)
+        if self._unreached.pop(rank, None) is not None:
+            self.story.append(("restore", rank))
+        if not self._unreached:
+            self._since = None
 
     @property
     def unreachable(self) -> tuple[int, ...]:

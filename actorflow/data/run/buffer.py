@@ -5,10 +5,9 @@ An actor that obeys `dataflow.state.fifo_rule`, with ends and errors.
 One producer and one consumer. Elements go in as pairs (value, number); where an epoch ends, an `END`
 goes in among them.
 
-Producer: any number of `PutElements`, then `EpochEnded` at the end of an epoch, which is answered once the
-    consumer has said whether another epoch is wanted; or `FailEpoch`, after which it ends.
+Producer: any number of `PutElements`, then `EpochEnded`; or `FailEpoch`, after which it ends.
 Consumer: any number of `TakeElements`; after `END` it says `Onward`. With `SkipEpoch` it wants no more of
-    this epoch, and hears of no `END`: puts of that epoch are answered False until its `EpochEnded`.
+    this epoch, and hears of no `END`.
 """
 
 from __future__ import annotations
@@ -139,16 +138,21 @@ class BufferActor(Actor):
             case PutElements():
                 self._put(message)
             case TakeElements():
+                # As many as are there at once, but never more: a take that waits for the rest would hold up
+                # what has come.
                 waiting = max(1, min(message.most, len(self.fifo)))
                 self._answer(self.fifo.dequeue(message, waiting))
             case EpochEnded(reply):
                 self._end(reply)
             case Onward(again):
                 self._onward = again
+                # Both have to be known, in whichever order they come: that the epoch has ended, and whether
+                # one follows.
                 self._decide()
             case SkipEpoch(take):
                 self._skip(take)
             case FailEpoch(error):
+                # Behind all that was put before: whoever takes gets that first.
                 self._error = error
                 self._answer(self.fifo.close(None))
             case _:
@@ -161,6 +165,7 @@ class BufferActor(Actor):
         left = StreamLeft(
             "the stream was left while this waited for an element", hint="end the tasks that use it first"
         )
+        # The rule may be closed already by a failure: then nobody waits in it.
         self._error = self._error or left
         self._answer(self.fifo.close(None, cancel_pending=True) if not self.fifo.closed else ())
         _reply(self._ended, None, left)
@@ -169,18 +174,21 @@ class BufferActor(Actor):
     # -- the rule, obeyed --------------------------------------------------------------------------
 
     def _put(self, put: PutElements) -> None:
+        # Of an epoch that nobody wants: answered at once, so that the producer gets to its end.
         if self._skipping:
             _reply(put.reply, False)
             return
         pairs = put.pairs
         limit = self.fifo.max_bytes
         if limit is not None and self._call_site is not None:
+            # Refused behind what comes before it: that is still given.
             pairs, put.refusal = fitting(pairs, limit, self._call_site)
         self._answer(self.fifo.enqueue(put, pairs))
 
     def _end(self, reply: Future[bool]) -> None:
         self._ended = reply
         if self._skipping:
+            # The producer has got to the end of the unwanted epoch: what is put next counts again.
             self._skipping = False
         else:
             self._answer(self.fifo.enqueue(None, [(END, 0)]))
@@ -194,12 +202,15 @@ class BufferActor(Actor):
 
     def _skip(self, take: TakeElements | None) -> None:
         fifo = self.fifo
+        # The take that is open is taken back: no answer may come to it.
         if take is not None:
             self._answer(fifo.cancel(take))
+        # The producer waits for room that it does not need any more.
         waiting = [attempt.who for attempt in fifo.enqueues]
         for who in waiting:
             self._answer(fifo.cancel(who))
         self._answer(fifo.clear())
+        # If the end was in already there is nothing left to skip.
         self._skipping = self._ended is None
         for who in waiting:
             if type(who) is PutElements:
@@ -212,6 +223,7 @@ class BufferActor(Actor):
                 _reply(who.reply, True, answer.error or who.refusal)
             elif type(who) is TakeElements:
                 error: BaseException | None = answer.error
+                # The rule says that no more will come; why, it does not know.
                 if isinstance(error, OutOfRange):
                     error = self._error
                 self._take(who, answer, error)
@@ -219,12 +231,14 @@ class BufferActor(Actor):
     def _take(self, take: TakeElements, answer: QueueAnswer, error: BaseException | None) -> None:
         pairs = answer.elements
         if not take.came(pairs, error):
+            # Whoever waited is gone: an element goes out once, and in order, so it goes back to the front.
             self._answer(self.fifo.put_back(answer.entries))
 
     def _show(self) -> None:
         fifo = self.fifo
         self._meter.fill = len(fifo)
         self._meter.fill_bytes = fifo.bytes
+        # What waits to be put is held as well, by the producer.
         waiting = sum(sum(put.sizes) for put in fifo.enqueues if put.sizes)
         self._ledger.hold(self, fifo.bytes + waiting)
 

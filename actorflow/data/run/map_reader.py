@@ -78,6 +78,7 @@ class MapReader:
 
     def skip(self) -> None:
         """Drops what is under way."""
+        # A function that runs cannot be stopped: its job ends unheard.
         self._drop()
         if not self._ended:
             self._reader.skip()
@@ -92,6 +93,7 @@ class MapReader:
 
     async def close(self) -> None:
         """Ends everything, whatever is under way."""
+        # ORDER: jobs, mapper, and what it reads last: nothing is read for a mapper that is closed.
         for job in self._under_way:
             job.cancel()
         await self._mapper.close()
@@ -105,6 +107,7 @@ class MapReader:
         for job in self._under_way:
             if not job.done():
                 job.cancel()
+                # Kept until it has ended, so that `close` waits for it.
                 self._dropped.add(job)
                 job.add_done_callback(self._dropped.discard)
         self._under_way.clear()
@@ -114,6 +117,7 @@ class MapReader:
             self._started = True
             try:
                 await self._mapper.start()
+            # A function that cannot be found is told at the line of the map.
             except ConfigError as refused:
                 raise refused.at(Where(defined_at=self._call_site.line)) from refused.__cause__
         while True:
@@ -123,12 +127,16 @@ class MapReader:
                 chunk, size, error = job.result()
                 self.bytes -= size
                 if error is not None:
+                    # Chunks behind a failure are dropped: nothing comes out after it.
                     self._drop()
                     self._error = error
+                # What was made before the failure goes out first; a chunk may have failed at its first
+                # element.
                 if len(chunk):
                     self._meter.passed(len(chunk), nbytes(chunk.values[:1]))
                     return chunk
             elif self._under_way or self._wish is not None:
+                # In order only the first may leave, so nothing else is worth waking up for.
                 heads = [self._under_way[0]] if self._ordered and self._under_way else self._under_way
                 waits: list[Future[Any]] = [*heads, *([] if self._wish is None else [self._wish])]
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -142,9 +150,11 @@ class MapReader:
         while len(self._under_way) < self._mapper.width and not self._ended and self._error is None:
             if self._wish is None:
                 self._wish = self._reader.want(self._chunk_size.most)
+            # At most one wish is open: it is kept when somebody stops waiting for this.
             if not self._wish.done():
                 return
             wish, self._wish = self._wish, None
+            # Raised when everything under way has come out.
             self._error = wish.exception()
             if self._error is not None:
                 return
@@ -172,13 +182,17 @@ class MapReader:
         values, error = await self._results(chunk)
         spent = self._now() - start
         self._meter.busy_s += spent
+        # Each result owns its memory: a view would keep the whole chunk alive for as long as one element is
+        # held.
         if self._keeps:
             values = list(map(copy_views, values))
         made = Chunk(values, chunk.numbers[: len(values)])
         self._chunk_size.note_duration(len(chunk), spent / 2)  # half of the time a chunk waits for its turn
         if self._max_bytes is not None:
+            # So many elements that what is under way in all workers stays within the limit.
             fit = self._max_bytes * len(made) // max(1, self._mapper.width * made.bytes)
             self._chunk_size.most = max(1, min(self._chunk_size.most, fit))
+        # The elements are gone, the results are there.
         self.bytes += made.bytes - size
         return made, made.bytes, error
 
@@ -187,6 +201,8 @@ class MapReader:
         values, numbers = chunk.values, chunk.numbers
         whose, names = places(numbers)
         epochs: Epochs = whose[0]
+        # Elements of two epochs in one chunk: chance depends on the epoch of each. Without chance the
+        # ordinals are names only, and one may be that of two elements.
         if len(set(whose)) > 1:
             if self._rng:
                 epochs = whose
@@ -196,7 +212,9 @@ class MapReader:
             return await self._mapper.map(values, names, epochs), None
         except ElementFailed as failed:
             if failed.done is not None:
+                # It has said what was done before.
                 return failed.done, self._call_site.element_error(numbers[len(failed.done)], failed.error)
+            # The failed one is known by its number: those before it are made again, and come out.
             if names.count(failed.ordinal) == 1:
                 count = names.index(failed.ordinal)
                 error = self._call_site.element_error(numbers[count], failed.error)
@@ -206,6 +224,7 @@ class MapReader:
                 return done, before or error
             return await self._one_by_one(chunk)
         except Exception as broken:  # noqa: BLE001  the workers failed, not the function
+            # Not the function but its workers: nobody knows which element it was.
             return [], self._call_site.element_error(numbers[0], broken)
 
     async def _one_by_one(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:

@@ -120,11 +120,13 @@ def parts(stages: Sequence[Stage]) -> list[Part]:
     for k, stage in enumerate(stages):
         last = found[-1]
         if stage.room is not None:
+            # A prefetch to a card is a map as well, the last before its buffer.
             if stage.operator is not None:
                 last.stages.append((k, stage))
             last.room = stage.room
             last.limit = stage if stage.max_bytes is not None else None
             found.append(Part())
+        # ORDER: a map on workers begins a part: what is before it runs while they work.
         elif stage.workers is not None:
             if not last.empty:
                 last.room = 2 * stage.workers.count if last.gathers else CHUNK
@@ -137,12 +139,15 @@ def parts(stages: Sequence[Stage]) -> list[Part]:
                 found.append(Part())
         else:
             last.stages.append((k, stage))
+    # A prefetch at the end: its buffer is what users take from.
     if len(found) > 1 and found[-1].empty:
         found.pop()
     if not found[-1].room:
+        # One batch ready is enough behind batches; of single elements a chunk.
         found[-1].room = 1 if any(part.gathers for part in found) else CHUNK
     together = CHUNK
     for part in found:
+        # Through all parts, since a batch stays one behind later buffers.
         for _, stage in part.stages:
             together = _combine(stage, together)
         part.most = together
@@ -158,6 +163,7 @@ def _combine(stage: Stage, before: int) -> int:
 
 def seed_of(base: int, index: int) -> int:
     """Returns the seed of a stage that was given none, from the one that the stream has drawn."""
+    # Spread by the golden ratio: stages that draw from one seed must not draw alike.
     return (base + 0x9E3779B97F4A7C15 * (index + 1)) % 2**63
 
 
@@ -165,6 +171,7 @@ def fingerprint(source: str, size: int | None, stages: Sequence[Stage]) -> str:
     """Returns a short text that differs for pipelines that give different elements."""
     told = [
         f"{source}, {size}",
+        # A prefetch changes nothing of what comes out.
         *(f"{stage.call_site.label}: {stage.settings}" for stage in stages if stage.room is None),
     ]
     return blake2b("\n".join(told).encode(), digest_size=8).hexdigest()
@@ -213,10 +220,8 @@ class Capacity:
 def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> Capacity:
     """Returns what a pipeline may hold at once.
 
-    A stage holds what it keeps, the chunk that it works on, and the one that it makes of it; a map on
-    workers two chunks for each of them and the one that is handed on; whoever takes from a buffer, what
-    it took. Of batches as many are together as have a chunk of elements. Behind a buffer with a limit of
-    bytes no element has more.
+    Of batches as many are together as have a chunk of elements. Behind a buffer with a limit of bytes no
+    element has more.
     """
     found: list[Holds] = []
     size, chunk = element_bytes, CHUNK
@@ -226,6 +231,7 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
         if size is None:
             found.append(Holds(name, count + limited, None))
         else:
+            # The buffer ends at whichever limit comes first.
             inside = min(limited * size, most) if most else limited * size
             found.append(Holds(name, count + limited, count * size + inside))
 
@@ -235,6 +241,7 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
             _, stage = part.map_stage
             assert stage.workers is not None
             under_way = 2 * stage.workers.count * chunk
+            # Two chunks for each worker: one that it works on and one that waits.
             add(f"{stage.call_site.label}, to do", under_way)
             size = _least(stage.element_bytes, stage.max_bytes)
             add(f"{stage.call_site.label}, done", under_way + chunk)
@@ -245,8 +252,10 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
                 size = stage.element_bytes
             elif size is not None and stage.gathers:
                 size *= stage.gathers
+            # What it works on has been counted by whoever gave it: this is what it makes.
             add(f"{stage.call_site.label}, on the way", chunk)
         size = _least(size, part.max_bytes)  # an element that alone has more is refused
+        # As many elements as its room, and what was taken out of it and put into it last.
         add("queue", 2 * chunk, part.room, part.max_bytes or 0)
     return Capacity(tuple(found))
 

@@ -54,6 +54,7 @@ class PipelineWorker(Actor):
         max_bytes: int | None = None,
     ) -> None:
         self._max_bytes = max_bytes
+        # With a limit of bytes nothing is known of how large what comes is: one at first.
         self._most = CHUNK if max_bytes is None else 1
         self._make = make
         self._reader: StageReader | None = None
@@ -68,12 +69,15 @@ class PipelineWorker(Actor):
     async def receive(self, message: Any) -> None:
         """Runs."""
         try:
+            # In this actor, whose readers and workers it lets go of.
             self._reader = self._make(self.system)
             await self._run(self._reader)
+        # By its system, or by whoever cancels all tasks of the loop: whoever takes must not wait for ever.
         except CancelledError:  # by its system, or by whoever cancels all tasks of the loop
             self._buffer.try_tell(FailEpoch(StreamLeft("a task of the stream was cancelled")))
             self.ref.stop()
             raise
+        # Never a failure of this actor: it goes to whoever takes, behind what came before it.
         except Exception as error:  # noqa: BLE001  it goes to whoever takes
             await self._buffer.tell(FailEpoch(error))
 
@@ -86,6 +90,7 @@ class PipelineWorker(Actor):
     async def _run(self, inlet: StageReader) -> None:
         chain = self._chain
         wanted = True
+        # What leaves with the last element of a position, before anything is read.
         for piece in self._first:
             wanted = wanted and await self._put(piece, 0)
         while True:
@@ -93,8 +98,10 @@ class PipelineWorker(Actor):
                 for piece in chain.end():
                     if not await self._put(piece, 0):
                         break
+                # Whether a `repeat` wants another epoch; whoever takes may still want one for itself.
                 again = chain.again
             else:
+                # Not wanted any more: the rest of the stages' epoch is dropped, and whoever takes is asked.
                 again = False
             if not again:
                 again = await self._ended()
@@ -117,6 +124,7 @@ class PipelineWorker(Actor):
             held = chunk.bytes + inlet.bytes
             self._ledger.hold(self, chain.bytes + held)
             wanted = await self._work(chunk, held)
+        # Full, as behind `take`, or unwanted: the rest of the epoch is never read.
         inlet.skip()
         return wanted
 
@@ -124,6 +132,7 @@ class PipelineWorker(Actor):
         """Puts what comes of a chunk; false when this epoch is not wanted any more."""
         chain, now = self._chain, self.system.now
         for part in self._parts(chunk):
+            # The time of the stages alone: waiting for room says nothing about them.
             spent, start = 0.0, now()
             for piece in chain.push(part):
                 spent += now() - start
@@ -132,6 +141,7 @@ class PipelineWorker(Actor):
                 start = now()
             self._chunk_size.note_duration(len(part), spent + now() - start)
             await self._turn()
+            # The other parts would be dropped by the stages anyway.
             if chain.full:
                 break
         return True
@@ -154,10 +164,12 @@ class PipelineWorker(Actor):
             held = max(0, held - piece.bytes)
         self._ledger.hold(self, self._chain.bytes + held)
         if not piece.values:
+            # Stages that give nothing, such as a filter, must not keep the loop.
             await self._turn()
             return True
         if self._max_bytes is not None:
             fit = self._max_bytes * len(piece) // max(1, piece.bytes)
+            # At most doubled: the first of large elements must not come after a whole chunk of them.
             self._most = max(1, min(CHUNK, 2 * self._most, fit))
         reply = self.system.create_future()
         start = now()

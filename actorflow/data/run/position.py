@@ -44,6 +44,7 @@ class Position:
         mark = fingerprint(source.name, source.size, stages)
         loose = next((s for s in stages if s.workers is not None and not s.workers.ordered), None)
         once = source.once if isinstance(source, Once) else None
+        # A source that cannot be read again can be run; it only has no position.
         if once is not None:
             once = f"a stream of {source.name} has no position: {once}"
         if data is None:
@@ -61,6 +62,7 @@ class Position:
         if not whole or version != _VERSION or taken < 0:
             what = f"a position is what Stream.position() gave, got {dict(data)!r:.120}"
             raise InputError(what, where=here)
+        # ORDER: plain data of the right kind first; then whether it is of this pipeline.
         if theirs != mark:
             what = f"this position is of another pipeline: of {theirs}, and this one is {mark}"
             hint = "open it with the pipeline, and the source, that it was taken from"
@@ -70,6 +72,7 @@ class Position:
     def settle(self, stages: Sequence[Stage], entropy: Entropy) -> None:
         """Draws the seed, where one is needed and there is none."""
         if self.seed < 0:
+            # Drawn only where something needs it: else the same pipeline has the same position in every run.
             self.seed = entropy.below(2**63) if any(s.unseeded for s in stages) else 0
 
     def after(self, given: int) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class _SourcePass:
 
     def read(self, most: int) -> Any:
         """Reads, on whatever thread it is called."""
+        # Submitted and not begun when its epoch was left: nothing is opened for nobody.
         if self.left:
             return []
         if self._reader is None:
@@ -85,6 +86,7 @@ class _SourcePass:
         """Closes the reader on the thread that read, if there is one; returns what is still to be awaited."""
         reader, self._reader = self._reader, None
         if reader is None:
+            # Nothing was opened: nothing is to be closed.
             return None
         reader.close()
         return reader.aclose() if isinstance(reader, AsyncCloses) else None
@@ -142,6 +144,7 @@ class SourceReader:
         self._chunk_size = ChunkSize()
         self._asked = CHUNK
         self.bytes = 0
+        # The next answer is the end of the epoch.
         if over:
             self._ahead = loop.create_future()
             self._ahead.set_result(None)
@@ -153,6 +156,7 @@ class SourceReader:
         if found is None:
             found = self._read()
         self.bytes = 0
+        # It was read ahead: reading goes on in this very turn.
         if found.done():
             self._go_ahead(found)
         else:
@@ -174,6 +178,8 @@ class SourceReader:
         Raises:
             InputError: the end of a reader failed.
         """
+        # ORDER: nothing is read ahead any more, then what reads has to end, then readers are closed, and
+        # their thread last.
         self._eager = False
         self._drop()
         try:
@@ -193,18 +199,18 @@ class SourceReader:
             self._unclosed(fault)
 
     def _release(self, old: _SourcePass) -> None:
-        """Closes a reader that nobody reads, on the thread that read it; `close` waits for its end.
-
-        Files, databases and the code of a generator may belong to that thread, and may take their time.
-        """
+        """Closes a reader that nobody reads, on the thread that read it; `close` waits for its end."""
         if not old.begun:
             return
+        # Inline, in the thread of the loop: the reader was opened there as well.
         if self._workers is None:
             try:
                 self._end(old.close())
             except Exception as error:  # noqa: BLE001  told when this closes
                 self._not_closed(error)
             return
+        # On the thread that read it: files, databases and the code of a generator may belong to it, and may
+        # take their time.
         closing: Future[None] = self._loop.create_future()
         self._closing.add(closing)
 
@@ -243,6 +249,7 @@ class SourceReader:
         """Ends the pass; its reader is closed after what is being read."""
         old, self._ahead, self._wanted = self._pass, None, None
         self.bytes = 0
+        # Of those that are dropped only what still reads matters.
         self._dropped = [each for each in self._dropped if each.reading is not None]
         old.left = True
         if old.reading is None or self._workers is not None:  # on its thread, what reads comes first
@@ -254,11 +261,9 @@ class SourceReader:
         self._pass = _SourcePass(self._source, old.epoch, old.next)
 
     def _go_ahead(self, found: Future[Chunk | None]) -> None:
-        """Begins to read what will be wanted next, if reading does not happen inline.
-
-        ORDER: in the turn in which what was wanted is there, not in a callback of it: whoever waits for that
-        may see it first and want more, and two would read at once.
-        """
+        """Begins to read what will be wanted next, if reading does not happen inline."""
+        # ORDER: in the turn in which what was wanted is there, not in a callback of it: whoever waits for
+        # that may see it first and want more, and two would read at once.
         if self._eager and found.exception() is None and found.result() is not None:
             self._ahead = self._read()
 
@@ -279,12 +284,14 @@ class SourceReader:
             return reply
         try:
             values = current.read(most)
+        # Whatever a source raises: told as an error of the element.
         except FAILURES as error:
             self._done(reply, current, None, error, self._now() - start)
             return reply
         if not inspect.isawaitable(values):
             self._done(reply, current, values, None, self._now() - start)
             return reply
+        # It turns out to be awaited: from now on the next is read while the last is worked on.
         self._eager = current.awaits = True
         current.reading = asyncio.ensure_future(values, loop=self._loop)
         current.reading.add_done_callback(lambda task: self._await_read(reply, current, task, start))
@@ -296,6 +303,7 @@ class SourceReader:
         current.reading = None
         if not task.cancelled():
             error = task.exception()
+        # Cancelled by us, since nobody wants it any more.
         elif current is not self._pass or (isinstance(task, Task) and task.cancelling()):
             reply.cancel()
             return
@@ -312,12 +320,14 @@ class SourceReader:
         s: float,
     ) -> None:
         self._meter.busy_s += s
+        # Whoever wanted it has been cancelled.
         if reply.done():
             return
         wanted = reply is self._wanted
         if error is not None:
             reply.set_exception(self._failed(current, error))
             reply.exception()  # read ahead, it may never be wanted
+        # No elements: the epoch ends.
         elif not values:
             reply.set_result(None)
         else:
@@ -327,6 +337,7 @@ class SourceReader:
             self._chunk_size.note_duration(len(values), s)
             chunk = Chunk(values, numbers(current.epoch, current.next, len(values)))
             current.next += len(values)
+            # Only what was read ahead waits here: what was wanted is whoever's who wanted it.
             if current is self._pass and self._eager and not wanted:
                 self.bytes = chunk.bytes
             reply.set_result(chunk)
@@ -335,6 +346,7 @@ class SourceReader:
             self._go_ahead(reply)
 
     def _failed(self, current: _SourcePass, error: BaseException) -> BaseException:
+        # Ctrl-C and the like are nobody's element.
         if not isinstance(error, Exception | CancelledError):
             return error
         if isinstance(error, InputError):
@@ -362,10 +374,12 @@ class BufferReader:
     def want(self, most: int = CHUNK) -> Future[Chunk | None]:
         """Returns the next elements; see `StageReader`."""
         found: Future[Chunk | None] = self._loop.create_future()
+        # The end came together with the last elements.
         if self._ended:
             self._ended = False
             found.set_result(None)
             return found
+        # In the turn of the buffer: a future would take two turns of the loop more.
         self._open = TakeElements(min(most, self._most), lambda pairs, error: self._came(found, pairs, error))
         _tell_consumer(self._buffer, self._open)
         return found
@@ -384,6 +398,7 @@ class BufferReader:
 
     def _came(self, found: Future[Chunk | None], pairs: list[Any], error: BaseException | None) -> bool:
         self._open = None
+        # Whoever wanted it has been cancelled: the buffer takes it back.
         if found.done():
             return False
         if error is not None:
@@ -395,6 +410,7 @@ class BufferReader:
             if not pairs:
                 found.set_result(None)
                 return True
+            # The next `want` says so.
             self._ended = True
         found.set_result(Chunk(*map(list, zip(*pairs, strict=True))))
         return True

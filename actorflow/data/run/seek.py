@@ -2,10 +2,6 @@
 
 Functions of maps are put off (`deferred`), and so is reading the source, unless which elements leave
 depends on their values (filter, flat_map, bucket) or nobody knows where an epoch ends.
-
-No more elements are pushed at once than are missing, and one by one where a stage makes several of one:
-so every stage is exactly where it was when the last element of the position had left. What else leaves
-with that element is given first.
 """
 
 from __future__ import annotations
@@ -70,21 +66,28 @@ async def seek(
     running = [operator for operator in operators if operator is not None]
     for operator in running:
         operator.lazy = True
+    # Which elements leave depends on their values: they have to be read.
     known = None if any(stage.looks for stage in stages) else size
+    # No more elements are pushed at once than are missing, and one by one where a stage makes several of one:
+    # so every stage is exactly where it was when the last element of the position had left.
     most = 1 if any(stage.expands for stage in stages) else CHUNK
+    # Whole epochs at once, where that is known to change nothing.
     epoch, given = (0, 0) if known is None else _jump(known, stages, operators, taken)
     walk = _Seek(Chain(running, (), lambda: 0.0), taken, given, most)
     start = await walk.run(opened, known, epoch)
     held = [values for operator in running for values in operator.held_elements()]
+    # Only what the stages still hold is read and computed, once the position is reached.
     await _read(leaves(value for values in [*held, walk.left] for value in values), opened)
     for operator in running:
         operator.lazy = False
         for values in operator.held_elements():
             for i, value in enumerate(values):
                 values[i] = materialise(value)
+                # Computing what was put off may take long: others have their turn.
                 if i % _TURN == 0:
                     await tick()
         operator.bytes = sum(nbytes(values) for values in operator.held_elements())
+    # What left with the last element of the position, but after it, is given first.
     start.left = _chunks_of(walk.left, walk.numbers)
     return start
 
@@ -94,15 +97,16 @@ def _jump(
 ) -> tuple[int, int]:
     """Takes operators past whole epochs, after each of which they are the same: (epochs, what those gave).
 
-    That is so behind a single `repeat` that only maps follow, and at most one batch. The elements that this
-    holds from one epoch to the next are in the first batch after the jump, which is before the position.
+    That is so behind a single `repeat` that only maps follow, and at most one batch.
     """
     repeats = [k for k, operator in enumerate(operators) if isinstance(operator, Repeat)]
+    # Epochs within epochs.
     if len(repeats) != 1:
         return 0, 0
     [at] = repeats
     tail = [operator for operator in operators[at + 1 :] if operator is not None]
     batches = [operator for operator in tail if isinstance(operator, BatchStage)]
+    # A stage with a memory behind the repeat is another one after each epoch.
     if len(batches) > 1 or not all(isinstance(operator, Map | BatchStage) for operator in tail):
         return 0, 0
     each: Length = size
@@ -113,12 +117,15 @@ def _jump(
     count, width = int(each), batches[0].size if batches else 1
     repeat = operators[at]
     assert isinstance(repeat, Repeat)
+    # One epoch at least is left to run: its elements are before the position, and those that a batch holds
+    # from one epoch to the next are in the first batch after the jump.
     epochs = repeat.leave_out((taken - 1) * width // count)
     for operator in operators[:at]:
         if operator is not None:
             operator.jump(epochs)
     given, over = divmod(epochs * count, width)
     for batch in batches:
+        # As many as such a batch would hold: which ones does not matter, for it is before the position.
         batch.fill(over, given)
     return epochs, given
 
@@ -149,6 +156,7 @@ class _Seek:
         chain = self._chain
         while True:
             ordinal = 0
+            # With a known size nothing is read: elements are stood for by their numbers.
             inlet = opened(epoch, 0) if size is None else None
             try:
                 while self._missing and not chain.full:
@@ -171,6 +179,7 @@ class _Seek:
             await self._count(chain.end())
             if not chain.again:
                 if self._missing:
+                    # The pipeline is shorter than the position says.
                     raise self._ended()
                 return ResumePoint(epoch, ordinal, over=True)
             epoch += 1
@@ -196,6 +205,7 @@ class _Seek:
         for i, out in enumerate(outs, 1):
             if i % _PIECES == 0:  # one element may become any number
                 await tick()
+            # Of what leaves with the last missing element the rest is given first.
             cut = min(self._missing, len(out))
             self._missing -= cut
             self.left.extend(out.values[cut:])
@@ -207,6 +217,7 @@ async def _read(wanted: list[Leaf], opened: Opener) -> None:
     by_epoch: dict[int, dict[int, Leaf]] = defaultdict(dict)
     for leaf in wanted:
         by_epoch[epoch_of(leaf.number)][ordinal_of(leaf.number)] = leaf
+    # Each epoch once, forward.
     for epoch, missing in sorted(by_epoch.items()):
         at, last = min(missing), max(missing)
         inlet = opened(epoch, at)

@@ -76,6 +76,7 @@ class Stream:
             self._system.check_here()
             message = "this stream was entered before"
             raise StreamLeft(message, hint="open the pipeline again")
+        # ORDER: before anything is made: stages that draw need it.
         self._position.settle(self._stages, environment.entropy())
         system = ActorSystem(name="input")
         await system.__aenter__()
@@ -84,6 +85,7 @@ class Stream:
         try:
             await self._start(system)
         except BaseException as error:
+            # Whatever could be started is stopped.
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
         return self
@@ -92,6 +94,7 @@ class Stream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         system = self._system
+        # Leaving twice is harmless: `_start` may have failed and left.
         if system is None or self._left:
             return
         system.check_here()
@@ -102,6 +105,7 @@ class Stream:
             await system.__aexit__(None, None, None)
         finally:
             self._ready.clear()
+            # Whoever waits finds that it was left.
             self._wake()
             self._ledger.hold(self, 0)
             unclosed, self._unclosed = self._unclosed, []
@@ -120,6 +124,7 @@ class Stream:
         meters = [StageMeter(s.call_site.label) for s in stages]
         self._opened_s = system.now()
         start = ResumePoint()
+        # Back to where the position is, with a reader of its own for each epoch that is needed.
         if self._position.taken:
             start = await seek(
                 lambda epoch, ordinal: self._reading(system, StageMeter(""), ResumePoint(epoch, ordinal)),
@@ -128,6 +133,7 @@ class Stream:
                 operators,
                 self._position.taken,
             )
+        # Each part is an actor behind the buffer of the one before.
         cut = parts(stages)
         self._meters = [source_meter, *meters]
         inlet_of: Any = None
@@ -143,6 +149,7 @@ class Stream:
                 first_meter = meters[part.map_stage[0]]
             last_meter.room, last_meter.room_bytes = part.room, part.max_bytes
             before = None if buffer is None else (buffer, cut[i - 1].most)
+            # Only the first part reads the source.
             inlet_of = self._reader(part, before, start if i == 0 else ResumePoint(), source_meter, meters)
             buffer = system.spawn(
                 BufferActor,
@@ -154,6 +161,7 @@ class Stream:
                 None if part.limit is None else part.limit.call_site,
                 name=f"buffer-{i}",
             )
+            # What is given first comes out of the last stage.
             left = start.left if i == len(cut) - 1 else ()
             segment = system.spawn(
                 PipelineWorker,
@@ -169,6 +177,8 @@ class Stream:
             await segment.tell(StartWorker())
         assert buffer is not None
         self._buffer = buffer
+        # So many at once only where the buffer holds as many: else a take would wait for what cannot be
+        # there.
         self._most = cut[-1].most if cut[-1].room >= cut[-1].most else 1
 
     def _reader(
@@ -246,6 +256,7 @@ class Stream:
 
     def waiting_for(self) -> InputEntry | None:
         """Returns for which element somebody waits; None where nobody does."""
+        # Somebody waits whose wait was not cancelled.
         if self._system is None or not any(not waiter.done() for waiter in self._waiters):
             return None
         number = self._position.taken + self._given
@@ -263,15 +274,18 @@ class Stream:
         try:
             while not self._ready:
                 if self._error is not None:
+                    # Again at every later call.
                     raise self._error
                 if self._over:
                     raise StopAsyncIteration
                 if self._left:
                     message = "the stream was left"
                     raise StreamLeft(message)
+                # One take is open, however many wait: elements come in order, to whoever is first.
                 if not self._wish:
                     self._wish = True
                     self._buffer.try_tell(TakeElements(self._most, self._came))
+                # A wait that is cancelled loses nothing: what comes lies in `_ready`.
                 waiter: Future[None] = system.loop.create_future()
                 self._waiters.append(waiter)
                 await waiter
@@ -287,6 +301,8 @@ class Stream:
             if pairs[-1][0] is END:
                 pairs.pop()
                 self._over = True
+                # The stream is the consumer that says whether another epoch is wanted: its own end is the
+                # end.
                 self._buffer.try_tell(Onward(False))
             values = [value for value, _ in pairs]
             self._ready.extend(values)
@@ -320,6 +336,7 @@ class Stream:
     def stats(self) -> Stats:
         """Returns what every stage has done so far, and which limits the rate."""
         system = self._system
+        # Its time stands still when it was left.
         now = 0.0 if system is None else self._closed_s if self._left else system.now()
         seconds = now - self._opened_s
         return Stats(
@@ -333,6 +350,7 @@ class Stream:
 
 
 def _workers(system: ActorSystem, name: str, count: int) -> environment.Workers:
+    # In a simulation its workers, which are no threads.
     here = ENVIRONMENT.get()
     return Threads(f"-{name}", system.loop, system.clock, count) if here is None else here.workers(f"-{name}")
 
@@ -341,6 +359,7 @@ def _mapper(system: ActorSystem, stage: Stage, drawn: int) -> Mapper:
     spec = stage.workers
     assert spec is not None
     seed = (drawn if spec.seed is None else spec.seed) if spec.random else None
+    # A simulation has no processes: there the function runs inline.
     if spec.name is not None and ENVIRONMENT.get() is None:
         return ProcessMapper(spec.name, spec.count, seed=seed, as_bits=spec.as_bits)
     return ThreadMapper(

@@ -1,8 +1,7 @@
 """Sources that read in blocks: a generator of lists is all that a format has to write.
 
 A format yields what it reads as lists of elements, not empty, and raises `InputError` when it has
-yielded everything before the fault. The reader hands out parts of a list; it never joins two, so what is
-held is at most one block beside what was handed out.
+yielded everything before the fault. What is held is at most one block beside what was handed out.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ def dicts_of(names: Sequence[Any], columns: Iterable[Iterable[Any]]) -> list[dic
     """
     rest = iter(columns)
     first = names[0]
+    # Column by column: each value is met once, and no tuple is made of a row.
     rows = [{first: value} for value in next(rest)]
     for name, column in zip(names[1:], rest, strict=True):
         for row, value in zip(rows, column, strict=True):
@@ -51,16 +51,20 @@ class BlockReader:
             try:
                 self._block = next(self._blocks)
             except StopIteration:
+                # The generator is over: asking it again gives the same.
                 self._block, self._at = [], 0
                 return []
             except InputError as error:
+                # It stays: a generator that has raised would end in silence when it is asked again.
                 self._error = error
                 raise
             self._at = 0
         start, self._at = self._at, min(self._at + n, len(self._block))
+        # A whole block is handed out as it is: no copy.
         if start == 0 and self._at == len(self._block):
             block, self._block, self._at = self._block, [], 0
             return block
+        # Two blocks are never joined: what is held stays one block.
         return self._block[start : self._at]
 
     def close(self) -> None:

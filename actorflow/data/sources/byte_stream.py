@@ -1,7 +1,6 @@
 """A file read forward: bounded pieces, a byte offset for errors, gzip where its name says so.
 
-Nothing is read that was not asked for, and no buffer is made for what a header merely claims: `read`
-takes what is there in pieces, and `rest` tells how many bytes can still come where that is known.
+Nothing is read that was not asked for, and no buffer is made for what a header merely claims.
 """
 
 from __future__ import annotations
@@ -72,11 +71,14 @@ class ByteStream:
     def read(self, n: int) -> bytes:
         """Returns the next `n` bytes, fewer only where the file ends."""
         rest = self.rest
+        # Where the size is known no more is asked for than can come.
         n = n if rest is None else min(n, rest)
         piece = self._piece(min(n, READ_BYTES))
+        # One piece is enough for nearly all reads: then nothing is put together.
         if len(piece) == n or not piece:
             return piece
         whole = bytearray(piece)
+        # In pieces: `n` may be what a damaged header claims, and memory is taken only for what comes.
         while len(whole) < n and (piece := self._piece(min(n - len(whole), READ_BYTES))):
             whole += piece
         return bytes(whole)
@@ -92,6 +94,7 @@ class ByteStream:
     def skip(self, n: int) -> int:
         """Passes over `n` bytes and returns how many there were: a seek in a plain file."""
         rest = self.rest
+        # A seek in a plain file; what is packed has to be read.
         if rest is not None and self._seeks:
             n = min(n, rest)
             self._file.seek(self.offset + n)
@@ -129,13 +132,16 @@ def open_stream(path: str) -> ByteStream:
     """Opens a file to read it forward."""
     label = repr(path)
     try:
+        # Unbuffered: readers take pieces that are large enough.
         raw = open(path, "rb", buffering=0)  # noqa: SIM115  the stream closes it
         about = os.fstat(raw.fileno())
     except OSError as cause:
         raise fault(label, "a file that can be read", cause.strerror or type(cause).__name__) from cause
+    # Devices and pipes have no size: it shows at their end.
     size = about.st_size if stat.S_ISREG(about.st_mode) else None
     if not is_gzip(path):
         return ByteStream(raw, label, size, seeks=size is not None)
+    # gzip opens it by itself; it was opened to see whether it can be.
     raw.close()
     if size == 0:
         raise fault(

@@ -44,6 +44,7 @@ def columns_of(
         if unknown := [name for name in given if name not in names]:
             message = f"csv has no column {', '.join(map(repr, unknown))}, named in {what}"
             raise ConfigError(message, hint=f"it has {', '.join(map(repr, names))}")
+    # A column that was forgotten must not be read as something.
     if forgotten := [name for name in names if name not in by_name]:
         message = f"csv needs the dtype of every column, got none for {', '.join(map(repr, forgotten))}"
         raise ConfigError(message, hint="None leaves a column out: dtypes={..., 'id': None}")
@@ -61,6 +62,7 @@ def columns_of(
         parse = _parser(dtype, encoding)
         value = absent.get(name)
         if value is not None:
+            # Only where the user says so: else an empty field is an error, or empty bytes.
             parse = partial(_or_missing, parse, frozenset(texts), _fitting(name, value, dtype))
         made.append(Column(name, place, dtype, parse))
     return tuple(made)
@@ -117,6 +119,7 @@ def values_of(column: Column, texts: Sequence[str]) -> Any:
 
 def first_unfit(rows: list[list[str]], columns: tuple[Column, ...]) -> tuple[int, Column]:
     """Returns the first row that has a field that is no value, and its column."""
+    # Row by row, now that it is known that one is wrong.
     for number, row in enumerate(rows):
         for column in columns:
             try:

@@ -1,7 +1,6 @@
 """Sources made of sources: side by side, one after the other, or in turn.
 
-Each part is read as it would be alone, on a thread if one of them is. What has to be awaited (queues,
-async generators) is no part: it would have to wait for the others on the event loop.
+Each part is read as it would be alone, on a thread if one of them is.
 """
 
 from __future__ import annotations
@@ -76,6 +75,7 @@ def _sum(name: str, parts: Sequence[Source], reader: Callable[..., Reader]) -> C
         tuple(parts),
         reader,
         None if None in sizes else sum(size for size in sizes if size is not None),
+        # The largest of them: any of the elements may be of it.
         None if None in widths else max(width for width in widths if width is not None),
         any(part.blocking for part in parts),
     )
@@ -105,7 +105,9 @@ class _OpenSource:
 
     def _read(self, n: int) -> Any:
         values = self._reader.read(n)
+        # What has to be awaited is no part: it would have to wait for the others on the event loop.
         if isawaitable(values):
+            # Never awaited, it would complain of that.
             getattr(values, "close", lambda: None)()
             message = "expected elements that are read, got some that are awaited"
             raise InputError(message, hint="queues and async generators stand alone, or behind a generator")
@@ -144,12 +146,14 @@ class _CombinedReader(ABC):
         """Returns up to `n` elements, [] at the end; an error comes behind what was before it."""
         values: list[Any] = []
         try:
+            # Dropping what is before the start may leave nothing of what was read.
             while not values and not self._ended and self._error is None:
                 values = self._next(n)
                 dropped = min(self._skip, len(values))
                 self._skip -= dropped
                 del values[:dropped]
         except InputError as error:
+            # Behind what came before it: that is given first, and the error at the next read.
             self._error = error
         if self._error is not None and not values:
             raise self._error
@@ -179,10 +183,12 @@ class _Zipped(_CombinedReader):
     """Parts side by side."""
 
     def __init__(self, source: CombinedSource, start: int, epoch: int) -> None:
+        # Each part begins at the start itself, so nothing is dropped.
         super().__init__(source, 0, epoch)
         self._start = start
 
     def _next(self, n: int) -> list[Any]:
+        # Opened when they are read, one after the other: the first that cannot be opened is named.
         while len(self._open) < len(self._source.parts):
             self._open_source(len(self._open), self._start)
         for part in self._open:
@@ -205,13 +211,16 @@ class _Concatenated(_CombinedReader):
         while self._index < len(parts):
             if not self._open:
                 size = parts[self._index].size
+                # Wholly before the start: not even opened.
                 if size is not None and self._skip >= size:
                     self._skip -= size
                     self._index += 1
                     continue
+                # Of unknown size a part is read from its beginning, and what is before the start dropped.
                 start, self._skip = (self._skip, 0) if size is not None else (0, self._skip)
                 self._open_source(self._index, start)
             [part] = self._open
+            # Whatever it gives at once: the next part begins with its own read.
             if part.fill(n):
                 found = list(part.held)
                 part.held.clear()
@@ -226,6 +235,7 @@ class _Interleaved(_CombinedReader):
     """Parts in turn; to start at a later element those before it are read and dropped."""
 
     def __init__(self, source: CombinedSource, start: int, cycle: int, block: int) -> None:
+        # Which parts are open at an element depends on all before it: so these are read, and dropped.
         super().__init__(source, start, 0)
         self._cycle = cycle
         self._block = block
@@ -253,6 +263,7 @@ class _Interleaved(_CombinedReader):
                     self._at, self._left = self._at + 1, self._block
                 continue
             self._close(part)
+            # The next part has its turn from its own first element on.
             self._left = self._block
             if self._index < len(self._source.parts):
                 self._turns[self._at] = self._another()

@@ -1,7 +1,7 @@
 """Rows of CSV files: named columns, each of its own dtype.
 
 Python's `csv` takes the lines apart, some hundred rows at once are turned into columns, and these into
-numbers; a fault is then looked for row by row.
+numbers.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def csv(
         quotechar: What stands around a field that holds delimiters, line ends or, doubled, itself.
         encoding: How bytes become text; a byte order mark of UTF-8 is passed over.
     """
+    # ORDER: what is wrong without looking at a file first.
     encoding = check_encoding("csv", encoding)
     texts = _as_tuple("missing_texts", missing_texts)
     said = None if names is None else _as_tuple("names", names)
@@ -87,6 +88,7 @@ def csv(
         raise ConfigError(message)
     files = files_of("csv", paths)
     plain = CsvFormat(None, 0, (), False, delimiter, quotechar, encoding)
+    # Read now: a wrong header is told where the pipeline is written.
     first = _header(files[0], plain) if header else None
     called = first if said is None else said
     if called is None:
@@ -106,6 +108,7 @@ def csv(
             told = ", ".join(f"{column.name!r} {name_of(column.dtype)}" for column in columns)
             message = f"csv makes one array of columns of one dtype of numbers, got {told}"
             raise ConfigError(message, hint="leave as_array out, or give them one dtype")
+    # Bytes have no fixed size: then the size of a row is not known.
     if all(column.dtype.kind != "O" for column in columns):
         width = sum(column.dtype.itemsize for column in columns)
     form = CsvFormat(first, len(called), columns, bool(as_array), delimiter, quotechar, encoding)
@@ -114,6 +117,7 @@ def csv(
 
 def _as_tuple(name: str, value: Any) -> tuple[str, ...]:
     """Returns several texts as a tuple; ConfigError for one text, whose letters nobody means."""
+    # The letters of one text are nobody's columns.
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
     found = tuple(value) if several else ()
     if not several or not all(isinstance(each, str) for each in found):
@@ -139,10 +143,12 @@ class _Lines:
     def __iter__(self) -> Iterator[str]:
         for _, data in whole_lines(self._stream):
             for line in data.splitlines(keepends=True):
+                # A byte order mark is no part of the first name.
                 raw = line.removeprefix(_MARK) if self.number == 0 and self._encoding == "utf-8" else line
                 try:
                     text = raw.decode(self._encoding)
                 except UnicodeError as cause:
+                    # ORDER: counted when it has been decoded, so the place is that of this line.
                     number = self.number + 1
                     raise undecodable(
                         self._stream, number, self.offset, raw, self._encoding, cause
@@ -169,6 +175,7 @@ class _Rows:
         """Returns a row and its place, None at the end."""
         lines = self._lines
         while True:
+            # A quoted field may hold line ends: a row begins where the one before ended.
             place = lines.number + 1, lines.offset
             try:
                 row = next(self._reader)
@@ -179,6 +186,7 @@ class _Rows:
                 if "limit" in str(cause):
                     hint += "; csv.field_size_limit(n) raises the limit"
                 raise self.error_at(place, "a row of CSV", f"{cause}", hint) from cause
+            # An empty line is no row.
             if row:
                 return row, place
 
@@ -213,6 +221,7 @@ def _blocks(files: tuple[str, ...], form: CsvFormat, start: int) -> Blocks:
                 if first < len(rows):
                     yield from _elements(source, rows[first:], places[first:], ordinal + first, form)
                 if error is not None:
+                    # ORDER: what stands before the fault is given first.
                     raise error
                 ordinal += len(rows)
                 more = bool(rows)
@@ -233,6 +242,7 @@ def _take_rows(source: _Rows, width: int) -> tuple[list[list[str]], list[tuple[i
     rows: list[list[str]] = []
     places: list[tuple[int, int]] = []
     try:
+        # By number and by bytes: rows may be long.
         while len(rows) < ROWS and (not rows or places[-1][1] - places[0][1] < READ_BYTES):
             found = source.next()
             if found is None:
@@ -255,6 +265,7 @@ def _elements(
     """The elements of rows up to the first that cannot be one, then its error."""
     texts = list(zip(*rows, strict=True))
     columns = []
+    # Whole columns at once; a fault is then looked for row by row.
     try:
         columns = [values_of(column, texts[column.place]) for column in form.columns]
     except UNFIT:
@@ -266,6 +277,7 @@ def _elements(
         found = f"{rows[bad][column.place]!r:.100} (element {ordinal + bad})"
         raise source.error_at(places[bad], rule, found, hint) from None
     if form.as_array:
+        # Each row owns its memory: a view would keep the whole block.
         yield [row.copy() for row in np.stack(columns, axis=1)]
         return
     yield dicts_of([column.name for column in form.columns], columns)

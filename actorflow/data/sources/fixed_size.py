@@ -1,7 +1,7 @@
 """Elements that all take the same bytes, one after the other: what npy, idx and plain records share.
 
-A plain file is read from any element on, and one whose length does not fit what its header says is
-refused before anything is read. A packed one is read forward, and its fault shows when it is reached.
+A plain file is read from any element on. A packed one is read forward, and its fault shows when it is
+reached.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ def whole_numbers(source: str, **given: Any) -> None:
 
 def check_length(stream: ByteStream, layout: ElementLayout) -> None:
     """Raises InputError for a file of known size that is not as long as its layout says."""
+    # A packed file tells its length at its end only.
     if stream.size is None or layout.count is None:
         return
+    # Before anything is read: a file that does not fit its header is refused as a whole.
     expected = layout.offset + layout.count * layout.row_bytes + layout.trailer
     if stream.size == expected:
         return
@@ -73,6 +75,7 @@ def pieces(stream: ByteStream, layout: ElementLayout, first: int, ordinal: int) 
         ordinal: The number in the source of the file's first element.
     """
     stream.skip(layout.offset + first * layout.row_bytes - stream.offset)
+    # As many elements as make a piece, but one at least.
     each = max(1, READ_BYTES // layout.row_bytes)
     at = first
     while layout.count is None or at < layout.count:
@@ -80,10 +83,12 @@ def pieces(stream: ByteStream, layout: ElementLayout, first: int, ordinal: int) 
         begun = stream.offset
         data = stream.read(wanted * layout.row_bytes)
         got, left = divmod(len(data), layout.row_bytes)
+        # The whole elements before a cut are given; then it is told.
         if got:
             yield data[: got * layout.row_bytes] if left else data
         at += got
         if got < wanted:
+            # As many as come, and none is cut: that is the end.
             if layout.count is None and not left:
                 return
             raise stream_error(
@@ -120,9 +125,11 @@ def rows_of(dtype: np.dtype[Any], shape: tuple[int, ...], data: bytes) -> list[A
     """
     block = np.frombuffer(data, dtype).reshape(-1, *shape)
     native = dtype.newbyteorder("=")
+    # In the byte order of this machine: what comes out is computed with.
     if native != dtype:
         block = block.astype(native)
     if shape or dtype.names is not None or dtype.kind == "V":
+        # Each owns its memory, so that one that is kept does not keep its neighbours.
         return [row.copy() for row in block]
     return list(block)
 
@@ -152,6 +159,7 @@ def records(paths: Paths, record_bytes: int, *, header_bytes: int = 0, footer_by
     counts = [layout.count for _, layout in layouts]
     known = [count for count in counts if count is not None]
     name = name_source("records", files)
+    # One of unknown length, and no record can be found by its number.
     if len(known) < len(counts):
         return BlockSource(name, partial(_forward, layouts), None, record_bytes)
     return BlockSource(name, partial(_anywhere, layouts), sum(known), record_bytes)
@@ -165,6 +173,7 @@ def _layout(path: str, record_bytes: int, header_bytes: int, footer_bytes: int) 
                 message = f"records takes footer_bytes for plain files only, got {footer_bytes} for {path!r}"
                 raise ConfigError(message, hint="unpack the file")
             return ElementLayout(record_bytes, None, header_bytes)
+        # Refused now, before anything is read.
         inside = stream.size - header_bytes - footer_bytes
         count, left = divmod(inside, record_bytes)
         if inside < 0 or left:
@@ -202,6 +211,7 @@ def _forward(layouts: tuple[tuple[str, ElementLayout], ...], start: int) -> Bloc
     for path, layout in layouts:
         stream = open_stream(path)
         try:
+            # Packed: a header that is not there shows when it is passed over.
             if stream.skip(layout.offset) < layout.offset:
                 raise stream_error(
                     stream, f"a header of {layout.offset} bytes", "the end of the file", hint=_CUT

@@ -50,8 +50,10 @@ class GeneratedSource:
 
         The function is called at the first read, or here if it is not to run on a thread.
         """
+        # On a thread: the function may block, so it is called there.
         if self.blocking:
             return IterableReader(self, start, None)
+        # In a context of its own, which nothing of whoever opened it has changed.
         context = Own().fresh()
         made = context.run(call_for_iterable, self)
         if isinstance(made, AsyncIterable):
@@ -75,10 +77,12 @@ def generator(function: Any, *, blocking: bool | None = None) -> GeneratedSource
     [4, 9, 16]
     """
     is_class = isinstance(function, type)
+    # `list` and its like would make an empty iterable: hardly meant.
     taken = issubclass(function, Iterable | AsyncIterable) and not _is_pythons(function) if is_class else True
     if not callable(function) or not taken:
         message = f"generator takes a function that returns the elements of an epoch, got {function!r:.200}"
         raise ConfigError(message, hint=_ANEW)
+    # Only those that need the loop run on it.
     on_loop = issubclass(function, AsyncIterable) if is_class else isasyncgenfunction(function)
     return GeneratedSource(_name_of(function), function, not on_loop if blocking is None else bool(blocking))
 
@@ -108,6 +112,7 @@ def call_for_iterable(source: GeneratedSource) -> Any:
         raise InputError(message, hint="an async function that yields is an async iterable")
     if not isinstance(made, AsyncIterable):
         try:
+            # What is its own iterator can be gone through once.
             once = iter(made) is made
         except TypeError:
             message = f"{source.name}: expected an iterable, got {made!r:.200}"
@@ -117,6 +122,7 @@ def call_for_iterable(source: GeneratedSource) -> Any:
         raise InputError(message, hint="say blocking=False")
     else:
         once = made.__aiter__() is made
+    # The same iterator as in the pass before: it has ended, or goes on where that stopped.
     if once and made is source._given.last:
         message = (
             f"{source.name}: expected new elements for this pass, got the iterator of the last one again"
@@ -156,16 +162,19 @@ class IterableReader:
                 again = cast("Iterable[Any]", made)  # made_by refuses an async one here
                 self._iterator = self._context.run(iter, again)
             while self._at < self._start:
+                # The reader itself as a default: no element is that.
                 if self._context.run(next, self._iterator, self) is self:
                     return []
                 self._at += 1
             self._context.run(values.extend, islice(self._iterator, n))  # what came before an error stays
+        # Kept: a generator that has raised would end in silence when it is asked again.
         except InputError as error:
             self._error = error
         except FAILURES as cause:
             self._error = _input_error(self._source, f"element {self._at + len(values)}", cause)
             self._error.__cause__ = cause
         self._at += len(values)
+        # What came before it is given first.
         if self._error is not None and not values:
             raise self._error
         return values
@@ -173,6 +182,7 @@ class IterableReader:
     def close(self) -> None:
         """Ends a generator, whose `finally` runs."""
         end = getattr(self._iterator, "close", None)
+        # ORDER: nothing is read from here on, whatever its `finally` does.
         self._iterator = iter(())
         if end is not None:
             self._context.run(end)
@@ -202,6 +212,7 @@ class AsyncReader:
             raise self._error
         try:
             while True:
+                # In the context of this pass: the steps of a generator may run in different tasks.
                 value = await within(self._context, anext(self._iterator))
                 self._at += 1
                 if not self._left:

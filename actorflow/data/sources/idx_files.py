@@ -41,6 +41,7 @@ def _one(paths: Paths) -> BlockSource:
     files = files_of("idx", paths)
     found: list[_File] = []
     for path in files:
+        # Headers are read now: what is wrong is told where the pipeline is written, and the size is known.
         stream = open_stream(path)
         try:
             dtype, shape, layout = _header(stream)

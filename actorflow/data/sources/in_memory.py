@@ -96,6 +96,7 @@ def numbers(n: int) -> SliceSource:
     [4, 5, 6]
     """
     try:
+        # A bool is an int for Python, and no number of elements.
         count = -1 if isinstance(n, bool) else index(n)
     except TypeError:
         count = -1
@@ -120,6 +121,7 @@ def _splitter(tree: Any, path: str, sizes: dict[str, int], widths: list[int | No
         return lambda a, b: dicts_of(keys, (part(a, b) for part in parts))
     if isinstance(tree, tuple):
         parts = [_splitter(item, f"{path}[{i}]", sizes, widths) for i, item in enumerate(tree)]
+        # A named tuple takes its fields one by one.
         if hasattr(tree, "_fields"):
             named: Any = type(tree)
             return lambda a, b: [named(*row) for row in _rows(parts, a, b)]
@@ -128,6 +130,7 @@ def _splitter(tree: Any, path: str, sizes: dict[str, int], widths: list[int | No
         message = f"arrays takes arrays of numpy, and tuples and dicts of them, got {type(tree).__name__}"
         message += f" at {path}" if path else ""
         raise ConfigError(message, hint="make it an array: np.asarray(...)")
+    # A masked array, or a matrix, would not be what its rows are.
     if type(tree) not in (np.ndarray, np.memmap):
         message = f"arrays takes plain arrays, got a {type(tree).__name__}{f' at {path}' if path else ''}"
         hint = (
@@ -140,6 +143,7 @@ def _splitter(tree: Any, path: str, sizes: dict[str, int], widths: list[int | No
         )
         raise ConfigError(message)
     view = np.asarray(tree).view()  # of a memory map: its rows are plain arrays
+    # Rows are views: whoever gets one must not change the array.
     view.flags.writeable = False
     sizes[path] = len(view)
     widths.append(

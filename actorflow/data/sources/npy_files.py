@@ -1,7 +1,6 @@
 """Arrays that numpy saved, one a file.
 
-What stands in a header is checked against the length of the file before anything is made of it, and
-nothing is ever unpickled. Source: numpy.lib.format, versions 1.0 to 3.0.
+Nothing is ever unpickled. Source: numpy.lib.format, versions 1.0 to 3.0.
 """
 
 from __future__ import annotations
@@ -70,7 +69,10 @@ def _one(paths: Paths) -> BlockSource:
         stream = open_stream(path)
         try:
             saved = header_of(stream)
+            # What stands in the header is checked before anything is made of it.
             check_length(stream, saved.layout)
+            # The rows of such an array are spread over the file: it has to be mapped, which a packed one
+            # cannot be.
             if saved.fortran and stream.size is None:
                 raise fortran(stream)
         finally:
@@ -100,9 +102,11 @@ def header_of(stream: ByteStream) -> NpyHeader:
         raise stream_error(
             stream, "version 1.0, 2.0 or 3.0 of npy", ".".join(map(str, version)) or "its end", byte=6
         )
+    # The length takes two bytes in version 1.0, four later.
     size = 2 if version == (1, 0) else 4
     raw = stream.read(size)
     length = int.from_bytes(raw, "little")
+    # Parsing a header costs more than its length: no longer one than numpy reads.
     if len(raw) < size or length > HEADER_BYTES:
         found = f"{length}" if len(raw) == size else "the end of the file"
         raise stream_error(
@@ -124,11 +128,13 @@ def _parse_header(
     try:
         with warnings.catch_warnings():  # of Python, about what it finds odd in the literal
             warnings.simplefilter("ignore")
+            # A literal, never code.
             said = ast.literal_eval(text.decode(encoding))
             if not isinstance(said, dict) or set(said) != _KEYS:
                 message = f"{said!r:.200}"
                 raise ValueError(message)  # noqa: TRY301  told with the others below
             dtype = np.lib.format.descr_to_dtype(said["descr"])
+    # Whatever a damaged header makes `literal_eval` or numpy raise.
     except Exception as cause:
         rule = f"a header with {', '.join(sorted(_KEYS))}"
         raise stream_error(
@@ -145,6 +151,7 @@ def _parse_header(
 
 def _check(stream: ByteStream, dtype: np.dtype[Any], shape: tuple[int, ...], fortran: bool) -> NpyHeader:
     """Refuses arrays that have no rows to read."""
+    # Objects are pickles, which can run anything.
     if dtype.hasobject:
         hint = "they are pickles, which can run anything: save numbers, or bytes with dtype='S'"
         raise stream_error(stream, "numbers, text or bytes", f"objects, {dtype}", hint=hint)
@@ -157,6 +164,7 @@ def _check(stream: ByteStream, dtype: np.dtype[Any], shape: tuple[int, ...], for
         raise stream_error(
             stream, "rows that hold something", f"{dtype} {shape}", hint="a row of it has no bytes"
         )
+    # With one axis the order makes no difference.
     return NpyHeader(dtype, shape, fortran and len(shape) > 1, ElementLayout(size, shape[0], stream.offset))
 
 
@@ -189,7 +197,9 @@ def _memory_map(path: str, saved: NpyHeader, first: int) -> Blocks:
     finally:
         stream.close()
     offset = saved.layout.offset
+    # Mapped, since a row is spread over all of the file.
     mapped = np.asarray(np.memmap(path, saved.dtype, "r", offset, saved.shape, order="F"))
     each = max(1, READ_BYTES // saved.layout.row_bytes)
     for at in range(first, saved.shape[0], each):
+        # Made of the map by copying: rows must not depend on the file any more.
         yield rows_of(saved.dtype, saved.shape[1:], np.ascontiguousarray(mapped[at : at + each]).tobytes())

@@ -63,6 +63,7 @@ def _describe(arrays: dict[str, Any]) -> str:
 def _members(path: str, wanted: tuple[str, ...] | None) -> dict[str, NpyHeader]:
     """What the arrays of an archive are, by name; each is as long as its header says."""
     with _archive(path) as archive:
+        # zipfile would give the last of them in silence.
         if len(archive.namelist()) > len(set(archive.namelist())):
             raise fault(repr(path), "arrays with different names", f"{archive.namelist()}", hint=_CUT)
         known = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -79,6 +80,7 @@ def _members(path: str, wanted: tuple[str, ...] | None) -> dict[str, NpyHeader]:
             try:
                 saved[name] = header_of(stream)
                 check_length(stream, saved[name].layout)
+                # A member cannot be mapped.
                 if saved[name].fortran:
                     raise fortran(stream)
             finally:
@@ -101,6 +103,7 @@ def _archive(path: str) -> zipfile.ZipFile:
     except Exception as cause:  # zipfile has no list of what it raises for a broken directory
         raise fault(repr(path), "an archive of np.savez", f"{cause}", hint=_CUT) from cause
     listed, said = len(archive.infolist()), _listed_count(path, len(archive.comment))
+    # 0xFFFF: more members than this record can count.
     if said not in {listed, _MORE}:
         archive.close()
         raise fault(repr(path), f"a directory of {said} members", f"{listed}", hint=_CUT)
@@ -111,6 +114,7 @@ def _listed_count(path: str, comment_bytes: int) -> int:
     """How many members there are by the end record, which is 22 bytes and the comment."""
     stream = open_stream(path)
     try:
+        # The number of members stands 10 bytes into the end record.
         stream.skip((stream.size or 0) - 22 - comment_bytes + 10)
         return int.from_bytes(stream.read(2), "little")
     finally:
@@ -150,6 +154,7 @@ def _dicts(
             streams[name] = _member(archive, path, name)
             streams[name].skip(one.layout.offset + first * one.layout.row_bytes)
         size = next(iter(saved.values())).shape[0]
+        # All arrays together make a piece.
         each = max(1, READ_BYTES // sum(one.layout.row_bytes for one in saved.values()))
         for at in range(first, size, each):
             n = min(each, size - at)

@@ -26,6 +26,7 @@ def files_of(source: str, paths: Paths) -> tuple[str, ...]:
         source: What errors call the source.
         paths: See `Paths`.
     """
+    # One text is a path, though it can be gone through.
     given: Any = [paths] if isinstance(paths, str | os.PathLike) else paths
     if not isinstance(given, Iterable):
         message = f"{source} takes a path, a pattern, or several, got {paths!r:.80}"
@@ -48,12 +49,14 @@ def _expand(source: str, path: Any) -> list[str]:
     if not isinstance(text, str) or not text or "\0" in text:
         message = f"{source} takes paths as text, got {path!r}"
         raise ConfigError(message)
+    # ORDER: a directory, a file, a pattern: a file that is there goes before a pattern that reads the same.
     if os.path.isdir(text):
         message = f"{source} reads files, got the directory {text!r}"
         raise InputError(message, hint=f"a pattern takes those in it: {os.path.join(text, '*')!r}")
     if os.path.exists(text):
         return [text]
     if has_magic(text):
+        # Sorted: the order of a folder differs between machines.
         found = sorted(file for file in glob(text, recursive=True) if not os.path.isdir(file))
         if found:
             return found
@@ -68,6 +71,7 @@ def _near(text: str) -> str:
     folder, name = os.path.split(text)
     at = Path(folder or ".")
     if not at.is_dir():
+        # The part of the way that is there.
         while not at.is_dir():
             at = at.parent
         inside = f"in {str(at.resolve())!r}" if str(at) == "." else f"in {str(at)!r}"

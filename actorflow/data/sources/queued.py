@@ -80,16 +80,19 @@ def queue(source: Any, of: Any = None, *, end: object = _NO_END) -> QueueSource:
     if of is not None:
         return QueueSource(f"queue {getattr(of, 'name', '?')!r}", _of_session(source, of), None, end)
     get = getattr(source, "get", source)
+    # A dict has a `get` as well.
     if not callable(get) or isinstance(source, dict):
         message = f"queue takes what has an async get(), or an async function, got {source!r:.200}"
         hint = "queue(session, queue) reads a queue of a session" if _is_handle(source) else None
         raise ConfigError(message, hint=hint)
     holder = source if get is not source else getattr(source, "__self__", None)
+    # A `get` that is plain would block the loop: a `queue.Queue` is the usual mistake.
     if holder is not None and getattr(get, "__name__", "get") == "get" and not _is_async(get):
         kind = f"{type(holder).__module__}.{type(holder).__qualname__}"
         message = f"queue takes what has an async get(), got a {kind}, whose get() would block the event loop"
         hint = "fill an asyncio.Queue, or read it on a thread: af.data.generator(lambda: iter(q.get, END))"
         raise ConfigError(message, hint=hint)
+    # Only of asyncio's own it is known that it does not wait.
     now = getattr(source, "get_nowait", None) if isinstance(source, asyncio.Queue) else None
     return QueueSource(f"queue {type(source).__name__}", get, now, end)
 
@@ -119,8 +122,10 @@ def _of_session(session: Any, handle: Any) -> Get:
 
     async def get() -> Any:
         try:
+            # Its actor is asked, without a step.
             value = await session.resources.call(name, Dequeue())
         except ActorDied as error:
+            # The session was left while this waited: the actor's death alone would not say that.
             if session.is_open:
                 raise
             message = f"the session was closed while its queue {name!r} was read"
@@ -155,12 +160,14 @@ class QueueReader:
         source = self._source
         try:
             while len(values) < n:
+                # The first is waited for; then what is there at once.
                 if not values:
                     value = await self._await()
                 elif source.get_now is None:
                     break
                 else:
                     value = source.get_now()  # does not wait, so a cancelled read loses nothing
+                # It alone, not one equal to it.
                 if value is source.end:
                     self._ended = True
                     break
@@ -169,6 +176,7 @@ class QueueReader:
             pass  # the rest comes later
         except _ENDS as cause:
             self._ended = True
+            # Another epoch of a queue that has ended would be empty for ever.
             if self._epoch and not self._at and not values:
                 message = f"{source.name}: expected elements for another epoch, got a queue that has ended"
                 self._error = InputError(

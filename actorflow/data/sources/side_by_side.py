@@ -25,10 +25,12 @@ class SideBySideReader:
         """Returns up to `n` dicts, [] at the end, which must be that of all."""
         if self._error is not None:
             raise self._error
+        # Only what is missing is read: readers give blocks of different lengths.
         for key, reader in self._readers.items():
             if not self._held[key]:
                 self._held[key] = reader.read(n)
         ready = min(n, *map(len, self._held.values()))
+        # One has ended while others have elements: they do not belong together.
         if not ready and any(self._held.values()):
             ended = ", ".join(repr(key) for key, values in self._held.items() if not values)
             message = (

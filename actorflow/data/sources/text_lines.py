@@ -45,6 +45,7 @@ def check_encoding(source: str, encoding: str) -> str:
     """
     try:
         found = codecs.lookup(encoding)
+        # Lines are told apart as bytes: so line ends have to look as in ASCII.
         same = "\r\nA".encode(encoding) == b"\r\nA" and found._is_text_encoding
     except (LookupError, UnicodeError, TypeError):
         message = f"{source} takes the name of an encoding, got {encoding!r}"
@@ -64,10 +65,13 @@ def whole_lines(stream: ByteStream, max_line_bytes: int = LINE_BYTES) -> Iterato
         if begun and begun[-1].endswith(b"\r"):  # a line end, or half of one: the next piece tells
             piece = begun.pop() + piece
             length = sum(map(len, begun))
+        # Up to the last line end; a `\r` at the very end may be half of one.
         cut = max(piece.rfind(b"\n"), piece.rfind(b"\r", 0, len(piece) - 1)) + 1
         if cut:
             whole = b"".join([*begun, piece[:cut]])
+            # Only then is it looked for line by line.
             if len(whole) > max_line_bytes and (fits := _fitting(whole, max_line_bytes)) < len(whole):
+                # The lines before the long one are given first.
                 if fits:
                     yield start, whole[:fits]
                 raise _too_long(stream, start + fits, max_line_bytes)
@@ -131,6 +135,7 @@ def _decode(
             yield split[first:] if first else split
             return
     made: list[str] = []
+    # Line by line, since one of them is no text, or holds a line end of Unicode's.
     for at, line in enumerate(lines[first:], first):
         try:
             made.append(line.decode(encoding))

@@ -58,6 +58,7 @@ def _blocks(files: tuple[str, ...], check: bool, start: int) -> Blocks:
         try:
             for begin, data, starts, ends in _spans(stream, ordinal):
                 first = max(0, start - ordinal)
+                # To start at a later record those before it are read, and only their lengths checked.
                 if first < len(starts):
                     yield from _check_records(
                         stream, begin, data, starts[first:], ends[first:], ordinal + first, check
@@ -73,6 +74,7 @@ def _check_records(
     """The records up to the first whose data is not what its checksum says, then the error."""
     good, wanted, found = _agreeing(data, starts, ends) if check else (len(starts), 0, 0)
     if good:
+        # ORDER: those before a damaged record are given first.
         yield [data[a:b] for a, b in zip(starts[:good], ends[:good], strict=True)]
     if good < len(starts):
         raise _mismatch(stream, "data", ordinal + good, begin + starts[good], wanted, found)
@@ -88,12 +90,14 @@ def _spans(stream: ByteStream, ordinal: int) -> Iterator[tuple[int, bytes, list[
     while True:
         piece = stream.read(wanted)
         held += piece
+        # As if all lengths were right: their checksums are then checked all at once.
         starts, ends = _walk(held)
         good, says, is_ = _agreeing_heads(held, [at - 12 for at in starts])
         if good:
             yield begin, held, starts[:good], ends[:good]
         ordinal += good
         if good < len(starts):
+            # Nothing is read, or kept, for a length that is not what its checksum says.
             raise _mismatch(stream, "length", ordinal, begin + starts[good] - 12, says, is_)
         used = ends[-1] + 4 if ends else 0
         held, begin = held[used:], begin + used
@@ -101,12 +105,14 @@ def _spans(stream: ByteStream, ordinal: int) -> Iterator[tuple[int, bytes, list[
         if not missing and not piece:
             return
         rest = stream.rest
+        # More than can come: told now, without reading so much.
         if missing and (not piece or (rest is not None and missing > rest)):
             rule = "a record with its head of 12 bytes"
             if len(held) >= 12:
                 rule = f"a record of {_LENGTH.unpack_from(held)[0]} bytes"
             found = f"the end of the file {len(held) + (rest or 0)} bytes after its start"
             raise stream_error(stream, rule, found, at=f"element {ordinal}", byte=begin, hint=_HINT)
+        # A record larger than a piece is read as a whole.
         wanted = max(missing, READ_BYTES)
 
 
@@ -121,6 +127,7 @@ def _walk(data: bytes) -> tuple[list[int], list[int]]:
             break
         starts.append(at)
         ends.append(end)
+        # The checksum of the data, and the next head.
         at = end + 16
     return starts, ends
 

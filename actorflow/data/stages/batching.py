@@ -37,6 +37,8 @@ class _Collecting(Operator):
             except Exception as error:
                 raise self.call_site.element_error(first, error) from error
 
+        # On the way to a position most batches leave before it: they are put together only if somebody needs
+        # them.
         if self.lazy:
             batch: Any = Deferred(make, values)
         else:
@@ -48,6 +50,7 @@ class _Collecting(Operator):
         """Forgets what did not make a batch, and numbers from 0 again."""
         super().restart()
         self._made = 0
+        # In place: the chunk that the elements came in belongs to others by now.
         for values in self.held_elements():
             values.clear()
 
@@ -71,8 +74,10 @@ class BatchStage(_Collecting):
         if not self.lazy:
             self.bytes += chunk.bytes
         values, size = self._values, self.size
+        # The number of a batch is that of its first element, for errors.
         if not values:
             self._first = chunk.numbers[0]
+        # Where the first of the next batch stands in this chunk.
         at = -len(values)
         values.extend(chunk.values)
         while len(values) >= size:
@@ -81,6 +86,7 @@ class BatchStage(_Collecting):
             first, at = self._first, at + size
             if values:
                 self._first = chunk.numbers[at]
+            # ORDER: before the batch leaves: whoever takes it looks at what is held.
             if not self.lazy:
                 self.bytes = nbytes(values)
             yield self._join_elements(part, first)
@@ -95,6 +101,7 @@ class BatchStage(_Collecting):
 
     def fill(self, count: int, made: int) -> None:
         """Stands where it has made so many batches, and holds so many elements that nobody will look at."""
+        # Their values do not matter: they are in the first batch, which is before the position.
         self._values[:] = [None] * count
         self._made = made
 
@@ -131,8 +138,10 @@ class BucketStage(_Collecting):
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives the batches that are complete."""
         for given, whose in zip(chunk.values, chunk.numbers, strict=True):
+            # Which bucket it goes to depends on the element itself, so it has to be made now.
             value = materialise(given) if self.lazy else given
             try:
+                # The function of the user: whatever it raises, or gives that is no number, is the element's.
                 which = bisect_right(self._boundaries, self._own.call(self._length, value))
             except FAILURES as error:
                 raise self.call_site.element_error(whose, error) from error

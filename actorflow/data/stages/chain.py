@@ -38,11 +38,13 @@ class Repeat(Operator):
     def again(self) -> bool:
         """Counts an epoch, and says whether another one is to come."""
         self._done += 1
+        # For ever, until one is empty: it would not end.
         empty, self._empty = self._empty, True
         return not empty if self._count is None else self._done < self._count
 
     def leave_out(self, epochs: int) -> int:
         """Counts epochs that nobody runs, and returns how many: the last one is always run."""
+        # The last one is always run: something has to end.
         self._done = epochs if self._count is None else min(epochs, self._count - 1)
         return self._done
 
@@ -76,6 +78,7 @@ class Chain:
         for operator in operators:
             operator.now = now
         self.makes = any(operator.makes for operator in operators)
+        # Only these hold anything: the sum is asked for at every chunk.
         self._holders = [operator for operator in operators if operator.holds]
 
     @property
@@ -92,8 +95,7 @@ class Chain:
         """Gives what comes of a chunk, a part at a time; take all of it before the next.
 
         A part of which nothing came is an empty chunk: there may be any number of them, so whoever takes
-        them gives others a turn. What stands before a stage that is full does not work on: an error of
-        the elements that nobody wants any more is none.
+        them gives others a turn.
         """
         return self._through(0, chunk)
 
@@ -104,9 +106,12 @@ class Chain:
         """
         operators = self.operators
         self.again = False
+        # What stands before a `take` that is full is not asked for more.
         start = max((k for k, operator in enumerate(operators) if operator.full), default=0)
         for k in range(start, len(operators)):
             operator = operators[k]
+            # Its end is the end of one epoch: what stands before it begins again, and what stands behind goes
+            # on.
             if isinstance(operator, Repeat) and operator.again():
                 for before in operators[:k]:
                     before.restart()
@@ -133,8 +138,11 @@ class Chain:
             for piece in self._through(k + 1, out):
                 nothing = False
                 yield piece
+            # What stands before a stage that is full does not work on: an error of elements that nobody wants
+            # any more is none.
             if any(operator.full for operator in behind):
                 return
+            # Told, so that stages that give nothing do not keep the loop.
             if nothing:
                 yield _NOTHING
 
@@ -148,6 +156,7 @@ class Chain:
             try:
                 out = next(outs, None)
             finally:
+                # The time until a failure counts as well.
                 meter.busy_s += now() - start
             if out is None:
                 return

@@ -39,6 +39,7 @@ class Map(Operator):
             chance = None if self._seed is None else self._draw(chunk.numbers)
             apply_to_each(self._function, out, chunk.values, chance, self._own)
         except FAILURES as error:
+            # What was made until then is given first, and the failure is that of the next one.
             if out:
                 yield Chunk(out, chunk.numbers[: len(out)])
             raise self.call_site.element_error(chunk.numbers[len(out)], error) from error
@@ -75,6 +76,7 @@ class Filter(Operator):
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives those that stay."""
         values = [materialise(value) for value in chunk.values] if self.lazy else chunk.values
+        # As far as it came: those before the failure are kept or not as they would have been.
         found: list[Any] = []
         kept: list[bool] = []
         failure: BaseException | None = None
@@ -82,6 +84,7 @@ class Filter(Operator):
             apply_to_each(self._keep, found, values, own=self._own)
         except FAILURES as error:
             failure = error
+        # Truth is the user's as well: an array has none.
         try:
             kept.extend(map(bool, found))
         except FAILURES as error:  # at an element before the other
@@ -116,6 +119,7 @@ class Take(Operator):
         if left == 0:
             return
         self._left = max(0, left - len(chunk))
+        # ORDER: full before it gives: whoever takes the last element sees it at once.
         self.full = self._left == 0
         yield chunk if len(chunk) <= left else Chunk(chunk.values[:left], chunk.numbers[:left])
 
@@ -193,6 +197,7 @@ class FlatMap(Operator):
         """Gives what each becomes; no more than a chunk of it exists at once, and less where that is slow."""
         out: list[Any] = []
         pace, start = self._chunk_size, self.now()
+        # One context for a chunk, and another one after whatever has changed it.
         context = self._own.fresh()
         unchanged = self._own.equal(context)
         for value, whose in zip(chunk.values, chunk.numbers, strict=True):
@@ -201,12 +206,14 @@ class FlatMap(Operator):
                 context, unchanged = self._own.after(context, unchanged)
                 run = context.run  # for all that comes of this element
                 parts = run(self._function, given)
+                # A generator function gives an iterable; an async one would be gone through by nobody.
                 check_is_value(parts)
                 parts = run(iter, parts)
                 while True:
                     run(out.extend, islice(parts, pace.most - len(out)))  # what came before an error stays
                     if len(out) < pace.most:
                         break
+                    # Less of what is slow: others have their turn, and whoever takes gets what there is.
                     pace.note_duration(len(out), self.now() - start)
                     yield self._chunk(out)
                     out, start = [], self.now()

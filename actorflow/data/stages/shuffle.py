@@ -32,11 +32,13 @@ class Shuffle(Operator):
         """Gives one element for each that finds no room."""
         values, numbers = self._values, self._numbers
         self._most = max(self._most, len(chunk))
+        # As long as there is room nothing leaves.
         room = min(self._size - len(values), len(chunk))
         values.extend(chunk.values[:room])
         numbers.extend(chunk.numbers[:room])
         count = len(chunk) - room
         out_values, out_numbers = chunk.values[room:], chunk.numbers[room:]
+        # Each that comes takes the place of one drawn: both change places, so no list is moved.
         for i, j in enumerate(self._draws.take(count)):
             out_values[i], values[j] = values[j], out_values[i]
             out_numbers[i], numbers[j] = numbers[j], out_numbers[i]
@@ -48,11 +50,13 @@ class Shuffle(Operator):
 
     def end(self) -> Iterator[Chunk]:
         """Gives what is left, as many at a time as came: of batches, which are large, few."""
+        # Taken from the end, which costs nothing.
         order = self._draws.order(len(self._values))[::-1]
         self._values[:] = [self._values[i] for i in order]
         self._numbers[:] = [self._numbers[i] for i in order]
         most = self._most
         while self._values:
+            # As many at a time as came together: of batches, which are large, few.
             out = Chunk(self._values[: -most - 1 : -1], self._numbers[: -most - 1 : -1])
             del self._values[-most:], self._numbers[-most:]
             if not self.lazy:

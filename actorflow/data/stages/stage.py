@@ -24,12 +24,10 @@ class CallSite:
     line: str
 
     def element_error(self, number: int, error: BaseException) -> InputError:
-        """Returns the error of the element with this number, with `error` as its cause.
-
-        An InputError that nobody has raised tells of what another process raised: this one takes its
-        place, with its line and its notes.
-        """
+        """Returns the error of the element with this number, with `error` as its cause."""
         at = f"{self.label} failed at element {ordinal_of(number)} of epoch {epoch_of(number)}"
+        # Nobody has raised it: it tells of what a process raised, and takes the place of this error, with its
+        # line and its notes.
         if isinstance(error, InputError) and error.__traceback__ is None:
             error = error.at(Where(defined_at=self.line)).copy()
             error.what, error.args = f"{at}: {error.what}", (f"{at}: {error.what}",)
@@ -79,6 +77,7 @@ class Operator(ABC):
     def jump(self, epochs: int) -> None:
         """The first epochs are left out: the next is the one after them."""
         if epochs:
+            # As if it had been restarted at the end of each: what depends on the epoch is that of the next.
             self.epoch = epochs - 1
             self.restart()
 

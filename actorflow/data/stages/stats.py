@@ -50,6 +50,7 @@ class StageMeter:
     def passed(self, count: int, size: int) -> None:
         """Elements of about that size have left the stage."""
         self.elements += count
+        # Of one element a chunk: all alike, as far as a progress view needs.
         self.bytes += count * size
         if size > self.largest:
             self.largest = size
@@ -67,6 +68,7 @@ class MemoryAccount:
 
     def hold(self, who: Any, amount: int) -> None:
         """`who` holds that many bytes from now on."""
+        # What it held before is taken off: one account for each holder.
         self.now += amount - self._accounts.get(who, 0)
         self._accounts[who] = amount
         if self.now > self.peak:
@@ -155,6 +157,7 @@ def stats_of(meter: StageMeter, seconds: float) -> StageStats:
         elements=meter.elements,
         bytes=meter.bytes,
         rate=share(meter.elements),
+        # Of a map on workers, of the time of all of them.
         busy=share(meter.busy_s) / meter.width,
         waits_input=share(meter.input_s),
         waits_room=share(meter.room_s),
@@ -188,10 +191,12 @@ def combine_stats(first: Stats, second: Stats) -> Stats:
                 label=label,
                 elements=a.elements + b.elements,
                 bytes=a.bytes + b.bytes,
+                # Shares are of the time of both streams together.
                 rate=share(a.rate, b.rate),
                 busy=share(a.busy, b.busy),
                 waits_input=share(a.waits_input, b.waits_input),
                 waits_room=share(a.waits_room, b.waits_room),
+                # What is there now is that of the later one.
                 fill=b.fill,
                 room=b.room or a.room,
                 fill_bytes=b.fill_bytes,

@@ -58,6 +58,7 @@ def is_flag(value: Any) -> bool:
 def function(verb: str, value: Any) -> Callable[..., Any]:
     """Returns a plain function."""
     check(verb, "a function", value, callable(value), "that can be called", None)
+    # A partial hides what it calls, and a coroutine function in it.
     called = value.func if isinstance(value, partial) else value
     itself = getattr(called, "__call__", None)  # noqa: B004  that of an object may be async
     check(

@@ -63,6 +63,7 @@ def ordinal_of(number: int) -> int:
 def places(numbers: list[int]) -> tuple[list[int], list[int]]:
     """Returns the epochs of elements, and their ordinals there."""
     epoch = numbers[0] >> _BITS
+    # The last one first, which tells for nearly all chunks without looking at the others.
     if numbers[-1] >> _BITS == epoch and max(numbers) >> _BITS == min(numbers) >> _BITS:
         first = epoch << _BITS  # nearly always: chunks that mix epochs come from a shuffle behind a repeat
         return [epoch] * len(numbers), [number - first for number in numbers]
@@ -83,18 +84,21 @@ def nbytes(values: Sequence[Any]) -> int:
     1 µs where one element is looked at after the other.
     """
     try:
+        # 1. Arrays and numbers of numpy: two passes of C over them.
         if not any(map(_HAS_OBJECTS, values)):
             return sum(map(_NBYTES, values))
     except (AttributeError, TypeError):  # not all are arrays or numbers of numpy
         pass
     kinds = set(map(type, values))
     try:
+        # 2. Of one structure: by columns, each of which is as in 1.
         if kinds == {tuple}:
             return sum(map(nbytes, zip(*values, strict=True)))
         if kinds == {dict} and set(map(len, values)) == {len(values[0])}:
             return sum(nbytes([value[key] for value in values]) for key in values[0])
     except (ValueError, KeyError):  # of different structures
         pass
+    # 3. One after the other.
     return sum(map(size_of, values))
 
 

@@ -41,11 +41,9 @@ class ChunkSize:
         self._begun = False
 
     def note_duration(self, count: int, seconds: float) -> None:
-        """Learns that so many elements took so long.
-
-        Nothing from the first, which opens what is read as well. So 1, 1, 2, 4 ... make CHUNK, and batches of
-        a multiple of that hold nothing over: 5 % of arrays, a map and a batch.
-        """
+        """Learns that so many elements took so long."""
+        # Nothing from the first, which opens what is read as well. So 1, 1, 2, 4 ... make CHUNK, and batches
+        # of a multiple of that hold nothing over: 5 % of arrays, a map and a batch.
         if not self._begun:
             self._begun = True
             return
@@ -53,5 +51,7 @@ class ChunkSize:
             if self.most < CHUNK:
                 self.most = min(CHUNK, 2 * self.most)
         else:
+            # Never more than doubled, however quick the last one was.
             fit = min(2 * self.most, int(AIM_S * count / seconds))
+            # Only after one that took far too long: a little longer may be the turn of another program.
             self.most = max(1, fit) if seconds > LATE_S else max(self.most, fit)

@@ -42,6 +42,7 @@ def rows(value: Any) -> list[Any]:
         return [type(value)(*row) for row in found] if hasattr(value, "_fields") else found
     if isinstance(value, np.ndarray) and value.ndim:
         views = value.ndim > 1 or value.dtype.kind == "V"
+        # Of one row a view keeps nothing but that row; numbers are no views.
         return [row.copy() for row in value] if views and len(value) > 1 else list(value)
     message = f"needs arrays with a first axis, got {type(value).__name__}"
     raise UnevenElements(message)
@@ -81,6 +82,7 @@ def _collate(values: list[Any], path: str) -> Any:
 
 def _arrays(values: list[Any], path: str) -> Any:
     shape, given = values[0].shape, values[0].dtype
+    # In the byte order of this machine: what is computed with it should not be turned round.
     dtype = given if given.isnative else given.newbyteorder("=")
     try:
         if shape and set(map(_SHAPE, values)) == {shape}:
@@ -88,9 +90,11 @@ def _arrays(values: list[Any], path: str) -> Any:
             return np.concatenate(values, dtype=dtype, casting="equiv").reshape(len(values), *shape)
     except (AttributeError, TypeError):  # no array, or one of another dtype: which, is said below
         pass
+    # Found now which one differs, since that is known to be the case.
     for value in values:
         if type(value) is not np.ndarray or value.shape != shape or value.dtype != given:
             raise UnevenElements(_differ(path, values, value))
+    # Arrays without axes: numpy takes their numbers.
     return np.array([value[()] for value in values], dtype)
 
 
@@ -100,6 +104,7 @@ def _scalars(values: list[Any], path: str) -> Any:
         for value in values:
             if not isinstance(value, bytes | str):
                 raise UnevenElements(_differ(path, values, value))
+        # numpy would make text of a fixed width of them.
         made = np.empty(len(values), object)
         made[:] = [value.encode() if isinstance(value, str) else value for value in values]
         return made
@@ -107,6 +112,7 @@ def _scalars(values: list[Any], path: str) -> Any:
     if not isinstance(first, int | float | complex | np.generic | np.bool_):
         message = f"takes arrays, numbers, text, and dicts and tuples of them, got {kind.__name__}{_at(path)}"
         raise UnevenElements(message)
+    # Exactly one type: int and bool, or two widths, would become something that none of them was.
     for value in values:
         if type(value) is not kind:
             raise UnevenElements(_differ(path, values, value))

@@ -40,6 +40,7 @@ class Deferred:
 def materialise(value: Any) -> Any:
     """Returns an element, made now if it was put off."""
     if type(value) is Deferred:
+        # Parts first, each made once: nothing else holds them.
         return value.make([materialise(part) for part in value.parts])
     if type(value) is Leaf:
         return value.value

@@ -60,6 +60,7 @@ def pad_batch(values: list[Any], padding: Any, path: str = "") -> Any:
         )
         raise UnevenElements(message)
     if not isinstance(first, np.ndarray):
+        # Numbers and text are as they are.
         return collate(values)
     for value in values:
         if type(value) is not np.ndarray or value.ndim != first.ndim or value.dtype != first.dtype:
@@ -70,11 +71,13 @@ def pad_batch(values: list[Any], padding: Any, path: str = "") -> Any:
             raise UnevenElements(message)
     fill = _fill(padding, first.dtype, path) if first.ndim else None
     shape = tuple(map(max, zip(*(value.shape for value in values), strict=True)))
+    # Nothing to pad: joined as any batch.
     if all(value.shape == shape for value in values):
         return collate(values)
     out = np.zeros((len(values), *shape), first.dtype)
     if fill is not None:
         out[...] = fill
+    # Each into the corner of its row: what is new lies behind it.
     for row, value in zip(out, values, strict=True):
         row[tuple(slice(n) for n in value.shape)] = value
     return out
@@ -83,9 +86,11 @@ def pad_batch(values: list[Any], padding: Any, path: str = "") -> Any:
 def _fill(padding: Any, dtype: np.dtype[Any], path: str) -> Any:
     """What new places hold, as an array of that dtype holds it; None for zeros."""
     if padding is None or (type(padding) is int and padding == 0):
+        # 0 is right for all: no bytes where an array has bytes.
         return b"" if dtype.kind == "O" else None
     try:
         if dtype.kind in "biufcVO":
+            # Its kind may not change, and nothing of it be lost.
             return convert_numbers(padding, dtype)[()]
         return np.array(padding, dtype)[()]  # of dates or of text, which have no rule of their own
     except (TypeError, ValueError, OverflowError) as error:
@@ -118,9 +123,11 @@ def _structure(values: list[Any], padding: Any, path: str) -> Any:
 
 def _parts(first: Any, padding: Any, path: str) -> Any:
     """The padding of each part of the element; a number is for all parts."""
+    # One padding for all parts.
     if not isinstance(padding, _PARTS):
         return dict.fromkeys(first if isinstance(first, dict) else range(len(first)), padding)
     if isinstance(first, dict) and isinstance(padding, dict):
+        # What has no axes is never padded, so it needs none.
         missing = [key for key in first if key not in padding and _is_padded(first[key])]
         unknown = [key for key in padding if key not in first]
         pairs = (("without", missing), ("with the unknown", unknown))

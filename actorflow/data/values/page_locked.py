@@ -33,6 +33,7 @@ def on_the_way_to(device: Any) -> Callable[[Any], Any] | None:
         raise ConfigError(message)
     if found[1] == "cpu":
         return None
+    # Only here: CuPy is there where a card is.
     cuda = library("cupy").cuda
     try:
         count = int(cuda.runtime.getDeviceCount())
@@ -53,6 +54,7 @@ def _copy(value: Any, allocate: Callable[[int], Any]) -> Any:
         parts = [_copy(part, allocate) for part in value]
         kind: Any = type(value)
         return kind(*parts) if hasattr(value, "_fields") else kind(parts)
+    # Objects are on the host in any case, and nothing is nowhere.
     if type(value) is not np.ndarray or value.dtype.hasobject or not value.nbytes:
         return value
     out: np.ndarray = np.ndarray(value.shape, value.dtype, allocate(value.nbytes))

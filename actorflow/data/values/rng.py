@@ -44,6 +44,7 @@ def generator(seed: int, epoch: int, ordinal: int) -> np.random.Generator:  # no
 
     Elements draw from disjoint blocks of 2**128 numbers. Cost: about 5 µs; see `ElementRng` for many.
     """
+    # Elements draw from disjoint blocks of 2**128 numbers: the upper half of the counter says which.
     counter = np.array([0, 0, ordinal & _MASK, 1], np.uint64)
     return _generator(seed, epoch, counter)
 
@@ -68,11 +69,13 @@ class ElementRng:
 
     def of(self, epoch: int, ordinal: int) -> np.random.Generator:  # noqa: TID251  seeded
         """Returns the generator, which gives what `generator` of the same element gives."""
+        # The key changes with the epoch only.
         if epoch != self._epoch:
             self._epoch = epoch
             self._generator = generator(self._seed, epoch, 0)
             self._state: Any = self._generator.bit_generator.state
             self._counter = self._state["state"]["counter"]
+        # The same generator, set to where that of the element would begin.
         self._counter[2] = ordinal
         self._generator.bit_generator.state = self._state
         return self._generator
@@ -90,6 +93,7 @@ def bits(seed: int, epochs: Any, ordinals: Any) -> list[int]:
 
     Source: Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
     """
+    # One number for the epoch, then one for the element in it.
     begun = _mix(np.uint64(seed & _MASK) + np.atleast_1d(np.asarray(epochs, np.uint64)) * _GOLDEN)
     found: list[int] = _mix(begun + np.asarray(ordinals, np.uint64) * _GOLDEN).tolist()
     return found
@@ -111,6 +115,7 @@ def draw_for(seed: int, epochs: Epochs, ordinals: Sequence[int], *, as_bits: boo
     if as_bits:
         return bits(seed, epochs, ordinals)
     of = ElementRng(seed).of
+    # The epoch of all elements, or that of each.
     each = repeat(epochs) if isinstance(epochs, int) else epochs
     return map(of, each, ordinals)
 
@@ -133,8 +138,10 @@ class DrawnStage:
         """Returns the next `count` numbers."""
         start = self._next
         self._next = stop = start + count
+        # The sequence does not depend on how many are taken at once: blocks are always of one size.
         while len(self._block) < stop:
             more = self._generator.integers(0, self._n, _BLOCK).tolist()
+            # What is used up is let go of.
             self._block = [*self._block[start:], *more]
             self._next = stop = count
             start = 0

@@ -5,8 +5,7 @@
 1. It reads a hello (`ChildHello`): where modules are, and the name of the function.
 2. It finds the function, and answers {} or why it cannot.
 3. For each request, a chunk of elements, it answers the results up to the first failure, and a report
-   of that or None. It reads all of a request before it answers, so that the two sides never wait for
-   each other to read.
+   of that or None.
 4. It ends when the stream does: when the parent hangs up, or is no more.
 
 It ignores Ctrl-C, which is the parent's. Nothing but values is sent, and no code.
@@ -76,15 +75,21 @@ class ChildHello:
 
 def main(descriptor: int) -> None:
     """Serves the parent at the other end of a socket until it hangs up."""
+    # Ctrl-C is the parent's, which then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A full disk or a closed terminal must not end a function that prints.
     for name in ("stdout", "stderr"):
         outlive(name)
     with socket.socket(fileno=descriptor) as sock:
+        # What the function starts must not hold the stream open.
         sock.set_inheritable(False)
+        # Whether the parent is there, even while the function does not return.
         threading.Thread(target=_watch, args=(descriptor,), daemon=True).start()
         stream = _FrameStream(sock)
+        # 1. What to find, and where.
         if (first := stream.receive()) is None:
             return
+        # 2. Found, or why not.
         hello = ChildHello(**decode(first))
         try:
             function = _find_function(hello)
@@ -94,8 +99,11 @@ def main(descriptor: int) -> None:
         del first
         stream.send(encode({}))
         own = Own()
+        # 3. All of a request is read before it is answered: so the two sides never wait for each other to
+        # read.
         while (request := stream.receive()) is not None:
             parts = _answer(function, hello, request, own)
+            # Before the answer: what a function has printed is there when its result is.
             sys.stdout.flush()
             stream.send(parts)
             del request, parts  # before the next one needs memory
@@ -114,6 +122,7 @@ class _FrameStream:
         while True:
             try:
                 n = self._sock.recv_into(self._inbox.room())
+            # The parent has ended with unread answers: as good as hung up.
             except ConnectionResetError:
                 return None
             if not n:
@@ -133,6 +142,7 @@ class _FrameStream:
 
 def _watch(descriptor: int) -> NoReturn:
     """Ends this process when the parent has gone and the function does not return."""
+    # It goes on by itself in most cases: the stream ends, and with it `main`.
     poll = select.poll()
     poll.register(descriptor, 0)  # no event but that it was hung up
     poll.poll()
@@ -141,6 +151,7 @@ def _watch(descriptor: int) -> NoReturn:
 
 
 def _find_function(hello: ChildHello) -> Callable[..., Any]:
+    # As in the parent, before anything is imported: so a name means the same module.
     sys.path[:] = hello.path
     sys.argv[:] = hello.argv
     if hello.python_path is None:
@@ -157,6 +168,7 @@ def _refusal(hello: ChildHello, error: BaseException) -> dict[str, Any]:
         place: tuple[str, int] | None = error.filename, error.lineno
     else:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_read(frame.filename)]
+        # In the function's own file, if it is there: the user's line.
         own = [frame for frame in frames if frame.filename == hello.file] or frames[-1:]
         place = (own[-1].filename, own[-1].lineno) if own and own[-1].lineno is not None else None
     what = f"its module raised {shorten(describe(error), WHAT)} when it was imported"
@@ -199,6 +211,7 @@ def _answer(function: Callable[..., Any], hello: ChildHello, request: Buffer, ow
             "place": _place(function, error),
         }
     try:
+        # Results may be too large, or nothing that travels.
         return encode((results, report))
     except CannotTravel:
         return _unsendable(function, results)
@@ -207,6 +220,7 @@ def _answer(function: Callable[..., Any], hello: ChildHello, request: Buffer, ow
 def _unsendable(function: Callable[..., Any], results: list[Any]) -> list[Buffer]:
     """The answer up to the first result that no message holds."""
     at, found = 0, CannotTravel("its results for one chunk are too large for one message")
+    # One by one, now that it is known that not all can be sent.
     for i, result in enumerate(results):
         try:
             encode(result)
@@ -225,6 +239,7 @@ def _report(function: Callable[..., Any], what: str, hint: str | None) -> dict[s
 def _traceback(error: BaseException) -> str:
     """The traceback below this module."""
     below = error.__traceback__
+    # The frames of this module are of no use to the user.
     while below is not None and below.tb_frame.f_code.co_filename == __file__:
         below = below.tb_next
     return shorten("".join(traceback.format_exception(type(error), error, below)), _TRACEBACK)
@@ -236,6 +251,7 @@ def _place(function: Callable[..., Any], error: BaseException | None) -> tuple[s
     if code is None:
         return None
     frames = [] if error is None else traceback.extract_tb(error.__traceback__)
+    # The innermost line in the function's own file.
     lines = [f.lineno for f in frames if f.filename == code.co_filename and f.lineno is not None]
     return code.co_filename, lines[-1] if lines else code.co_firstlineno
 

@@ -1,8 +1,6 @@
 """One child process as its parent sees it: spawned, spoken to without blocking, heard when it ends.
 
-A child is a fresh interpreter, never a fork: locks and threads of this process are not in it. It
-inherits one end of a Unix socket pair and nothing else. It stands in a process group of its own, so
-that Ctrl-C at a terminal reaches the parent alone, which then ends it.
+A child is a fresh interpreter, never a fork. It inherits one end of a Unix socket pair and nothing else.
 """
 
 from __future__ import annotations
@@ -61,6 +59,7 @@ class ChildProcess:
         self._sock, theirs = socket.socketpair()
         try:
             self._sock.setblocking(False)
+            # A chunk should fit: a child that works must not wait for half of one.
             for end in (self._sock, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
             self._process = _spawn(theirs.fileno())
@@ -68,10 +67,12 @@ class ChildProcess:
             self._sock.close()
             raise
         finally:
+            # The child has its own copy: with ours open its end would never show.
             theirs.close()
         self.pid = self._process.pid
         self._open = True
         loop.add_reader(self._sock, self._read)
+        # Told by the system when it ends; else it is looked at now and then.
         self._watched = _descriptor_of(self.pid)
         if self._watched is not None:
             loop.add_reader(self._watched, self._exited)
@@ -93,6 +94,7 @@ class ChildProcess:
         """Sends a frame; what the socket has no room for waits. Never blocks."""
         if self._open:
             self._outbox.add(parts)
+            # The first write is tried at once: there is nearly always room.
             if not self._writing:
                 self._write()
 
@@ -106,10 +108,12 @@ class ChildProcess:
             self._sock.close()
             self._outbox.clear()
             self._inbox = Inbox()  # a part of a message may hold much memory
+            # The system does not tell that it has ended.
             if self._watched is None:
                 self._look_again()
         if self._process.returncode is None:
             self._cancel_timer()
+            # It ends by itself when the stream does, unless its function does not return.
             self._timer = self._loop.call_later(grace_s, self._process.kill)
 
     # ------------------------------------------------------------------------ the stream
@@ -117,6 +121,7 @@ class ChildProcess:
     def _write(self) -> None:
         written = 0
         try:
+            # At most so much at a time: a child that keeps up would keep the loop.
             while self._outbox and written < _TURN:
                 n = self._sock.sendmsg(self._outbox.batch())
                 self._outbox.drop_sent(n)
@@ -125,6 +130,7 @@ class ChildProcess:
             pass
         except OSError:  # it has gone, which reading finds out
             self._outbox.clear()
+        # Asked to be called only as long as something waits.
         waits = bool(self._outbox)
         if waits and not self._writing:
             self._loop.add_writer(self._sock, self._write)
@@ -140,6 +146,7 @@ class ChildProcess:
             except BlockingIOError:
                 return
             except OSError:
+                # As if it had hung up: how it has ended its exit status says.
                 n = 0
             if not n:
                 self.hang_up()
@@ -148,6 +155,7 @@ class ChildProcess:
                 frame = self._inbox.fill(n)
                 if frame is not None:
                     self._hear(decode(frame))
+            # What is no message can only be followed by what is none.
             except WireError as error:
                 self._fault = error
                 self.hang_up(0)
@@ -169,6 +177,7 @@ class ChildProcess:
             os.close(self._watched)
             self._watched = None
         before = -1
+        # What it said last is still in the socket; the rest of the stream is not waited for.
         while self._open and before != self._inbox.received:
             before = self._inbox.received
             self._read()
@@ -186,11 +195,14 @@ def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     """Starts the child program with an end of a socket pair."""
     ours = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
+    # Never a fork: locks and threads of this process would be in it.
     return subprocess.Popen(
+        # -P: a folder of the user's must not hide a module of Python's.
         [sys.executable, *_flags(), "-P", "-m", "actorflow.data.workers.child_main", str(descriptor)],
         pass_fds=(descriptor,),
         stdin=subprocess.DEVNULL,
         env=_KEPT | dict(os.environ) | _ONE_THREAD | {"PYTHONPATH": path},
+        # So that Ctrl-C at a terminal reaches the parent alone, which then ends it.
         process_group=0,
     )
 

@@ -45,13 +45,17 @@ class Inbox:
         """
         self.received += n
         self._room = self._room[n:]
+        # First the prefix, which says how large the frame is.
         if len(self._room):
             return None
         if self._frame is None:
+            # Memory of its own for each, since results are views of it; within the limits, whatever is
+            # claimed.
             self._frame = np.empty(frame_size(self._prefix, self._limits), np.uint8)
             memory = memoryview(self._frame)
             memory[:PREFIX_BYTES] = self._prefix
             self._room = memory[PREFIX_BYTES:]
+        # A frame may be its prefix alone.
         if len(self._room):
             return None
         frame, self._frame = self._frame, None
@@ -73,10 +77,12 @@ class Outbox:
 
     def add(self, parts: Sequence[Buffer]) -> None:
         """Puts a frame behind the others."""
+        # An empty part would never be written, and never leave.
         self._parts += [part for part in parts if len(part)]
 
     def batch(self) -> list[Buffer]:
         """Returns buffers for one vectored write."""
+        # More than the system takes at once are left for the next write.
         if len(self._parts) <= _AT_ONCE:
             return list(self._parts)
         return [self._parts[i] for i in range(_AT_ONCE)]
@@ -87,6 +93,7 @@ class Outbox:
         while n:
             size = len(parts[0])
             if n < size:
+                # The rest of a buffer of which a part has left.
                 parts[0] = memoryview(parts[0])[n:]
                 return
             n -= size

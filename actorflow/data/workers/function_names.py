@@ -1,8 +1,6 @@
 """Functions by name: what a module defines is found again in another process, and nothing else.
 
-A name is `module:qualname`. A function of the script that runs is found by the path of its file, and
-imported under another name than `__main__`, so that what stands behind `if __name__ == "__main__"`
-does not run again. The bytes of the source are compared, so both sides mean the same function.
+A name is `module:qualname`. The bytes of the source are compared, so both sides mean the same function.
 """
 
 from __future__ import annotations
@@ -73,6 +71,7 @@ def name_function(function: Any) -> FunctionName:
         message = f"processes call plain functions, got the coroutine function {function.__qualname__}"
         raise ConfigError(message, hint="leave processes out, or make it a plain function")
     module, qualname = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    # A partial, or an object that can be called, has what it needs in this process only.
     if not callable(function) or not isinstance(module, str) or not isinstance(qualname, str):
         raise _name_error(_kind(function), f"{_TOP}, which gives it what it needs")
     if "<lambda>" in qualname:
@@ -81,14 +80,17 @@ def name_function(function: Any) -> FunctionName:
         what = f"{function.__name__}, which is made by {qualname.partition('.<locals>')[0]} when that runs"
         raise _name_error(what, _TOP)
     home: Any = sys.modules.get(module)
+    # As another process will look for it.
     try:
         found = _walk(home, qualname)
     except AttributeError:
         what = f"{module}:{qualname}, which is not there"
         raise _name_error(what, _TOP) from None
+    # A method of one object: the object is not there.
     if inspect.ismethod(function) and found != function:
         what = f"a method of one {qualname.rpartition('.')[0]}"
         raise _name_error(what, _TOP)
+    # The name means something else by now: a decorator's, or a later definition.
     if found is not function and not inspect.ismethod(function):
         what = f"{module}:{qualname}, which is another object there"
         raise _name_error(what, "does a decorator replace it? let that use functools.wraps")
@@ -102,9 +104,12 @@ def find(name: FunctionName) -> Callable[..., Any]:
         ConfigError: when the module is not to be found, its source is not the one of whoever asks,
             or there is no such function in it. What the import itself raises passes.
     """
+    # Nothing in the module may run a pipeline meanwhile: it would again in every process.
     with _finding():
         module = _import(name)
     found = _source(module)
+    # Both sides must mean the same function: an edit in between, or another file of that name, would not
+    # show.
     if name.digest is not None and _digest(found) != name.digest:
         which = f"{found} is not {name.file}" if found != name.file else f"{found} has changed"
         message = f"{name} must have one source in all processes, but {which}"
@@ -152,6 +157,8 @@ def _with_source(module: str, qualname: str, file: str | None, spec: Any) -> Fun
             )
             raise ConfigError(message, hint="write it into a module, and import it from there")
         else:
+            # Under another name than `__main__`, so that what stands behind `if __name__ == "__main__"` does
+            # not run again.
             module = MAIN
     return FunctionName(module, qualname, source, _digest(source))
 
@@ -177,6 +184,7 @@ def _import(name: FunctionName) -> ModuleType:
     try:
         return importlib.import_module(name.module)
     except ModuleNotFoundError as error:
+        # The module itself, or a package around it, and not what it imports.
         missing = error.name is not None and f"{name.module}.".startswith(f"{error.name}.")
         if missing and name.file is not None:  # a file that was loaded by its path there too
             return _load(name)

@@ -90,6 +90,7 @@ class ThreadMapper:
 
         def done(results: Any, error: BaseException | None, seconds: float) -> None:
             self.busy_s += seconds
+            # Whoever wanted it has given up, or the reader was closed.
             if reply.done():
                 return
             if error is None:
@@ -134,5 +135,6 @@ def apply_chunk(
         chance = None if seed is None else draw_for(seed, epoch, ordinals, as_bits=as_bits)
         apply_to_each(function, results, values, chance, own)
     except FAILURES as error:
+        # What was done before goes with it: it comes out first.
         raise ElementFailed(ordinals[len(results)], error, results) from error
     return results

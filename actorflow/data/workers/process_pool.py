@@ -2,8 +2,7 @@
 
 Elements travel as raw buffers, functions by name; see `transport.codec.message_codec` and
 `data.workers.function_names`. There is no thread: the sockets of the children are read and written by the
-loop, and never block it. Each child has up to two chunks, so that one waits in its socket while it works on
-the other; the child with the fewest gets the next.
+loop, and never block it.
 """
 
 from __future__ import annotations
@@ -89,6 +88,7 @@ class ProcessMapper:
         """
         if self._started or self._closed:
             raise StateError("a pool of processes starts once")
+        # A module that runs a pipeline when it is imported would do so in each child, without end.
         if is_finding():
             message = "its module runs a pipeline when it is imported, and would again in every process"
             raise ConfigError(message, hint='put what runs behind if __name__ == "__main__":')
@@ -100,6 +100,7 @@ class ProcessMapper:
             for _ in range(self._processes):
                 child = _ChildState()
                 child.process = ChildProcess(loop, partial(self._hear, child), partial(self._ended, child))
+                # ORDER: known before it is spoken to: it may end at once, and is then taken out.
                 self._children.append(child)
                 child.process.send(hello)
             async with asyncio.timeout(self._start_s):
@@ -107,6 +108,7 @@ class ProcessMapper:
         except TimeoutError:
             late = sum(not child.ready for child in self._children)
             await self.close()
+            # It may be waiting for something itself: its module does more than define things.
             message = f"processes must find {self._name} within {self._start_s:g} s, {late} of them did not"
             raise ConfigError(message, hint="does its module do more than define things?") from None
         except BaseException:
@@ -124,6 +126,7 @@ class ProcessMapper:
             chunk.end(StateError("the pool of processes is not open"))
         elif not values:
             chunk.future.set_result([])
+        # All have died: nobody is left to wait for.
         elif not self._children:
             chunk.fail(InputError(f"no process is left for {self._name}: the last {self._last_end}"))
         else:
@@ -140,8 +143,10 @@ class ProcessMapper:
         if self._started and not self._closed:
             self._closed = True
             for chunk in [*self._waiting, *(chunk for child in self._children for chunk in child.chunks)]:
+                # ORDER: chunks are ended before children, whose ends would tell another reason.
                 chunk.end(StateError("the pool of processes was closed"))
             self._waiting.clear()
+            # One that is at work may not return: it gets less time.
             for child in self._children:
                 child.process.hang_up(
                     BUSY_GRACE_S
@@ -153,8 +158,10 @@ class ProcessMapper:
         while self._started and not self._empty.done():
             try:
                 await asyncio.wait([self._empty])
+            # Told when all have ended: nothing of the pool may be left behind.
             except asyncio.CancelledError as error:
                 cancelled = error
+                # Whoever cancels does not want to wait any longer.
                 for child in self._children:
                     child.process.hang_up(0)
         if cancelled is not None:
@@ -165,6 +172,7 @@ class ProcessMapper:
     def _feed(self) -> None:
         """Hands chunks that wait to the children that have the fewest."""
         while self._waiting and self._children:
+            # The child with the fewest; one chunk waits in its socket while it works on the other.
             child = min(self._children, key=_load)
             if len(child.chunks) == PER_CHILD:
                 return
@@ -172,6 +180,7 @@ class ProcessMapper:
             if chunk.future.done():  # nobody waits for it any more
                 continue
             try:
+                # Ordinals are for chance: without that they need not travel.
                 parts = encode((chunk.epoch, None if self._seed is None else chunk.ordinals, chunk.values))
             except CannotTravel:
                 chunk.fail_unsendable()
@@ -185,7 +194,9 @@ class ProcessMapper:
         if not child.ready:
             self._hear_hello(child, message)
             return
+        # A child answers in the order in which it was asked.
         chunk = child.chunks.popleft()
+        # ORDER: it gets the next before its results are looked at.
         self._feed()
         if chunk.future.done():
             return
@@ -197,9 +208,11 @@ class ProcessMapper:
             chunk.end(ElementFailed(chunk.ordinals[len(results)], error, results))
 
     def _hear_hello(self, child: _ChildState, message: Any) -> None:
+        # Another one has failed already, or the pool closes.
         if self._ready.done():
             return
         if message:
+            # The user knows his script by that name.
             what = f"a process cannot use {self._name}: {message['what'].replace(MAIN, '__main__')}"
             kind = DiskFull if message.get("full") else ConfigError
             error = kind(what, where=_where(message["place"]), hint=message["hint"])
@@ -226,6 +239,7 @@ class ProcessMapper:
             self._ready.set_exception(ConfigError(message, hint="its stderr may tell more"))
             self._ready.exception()  # nobody waits for it while the pool closes
         hint = "was the memory used up?" if ending is not None and "SIGKILL" in ending else None
+        # Nothing is done twice: what it had fails, each chunk at its first element.
         for chunk in child.chunks:
             first, last = chunk.ordinals[0], chunk.ordinals[-1]
             elements = f"element {first}" if first == last else f"elements {first} to {last}"
@@ -278,6 +292,7 @@ class _SentChunk:
 
     def fail_unsendable(self) -> None:
         """Fails at the first element that no message holds."""
+        # One by one, now that it is known that not all can be sent.
         for ordinal, value in zip(self.ordinals, self.values, strict=True):
             try:
                 encode(value)
@@ -293,6 +308,7 @@ def _load(child: _ChildState) -> int:
 
 
 def _hello(name: FunctionName, seed: int | None, *, as_bits: bool) -> ChildHello:
+    # A relative entry would mean another folder where the child is.
     path = [os.path.abspath(entry) if not entry or os.path.exists(entry) else entry for entry in sys.path]
     python_path = os.environ.get("PYTHONPATH")
     argv = list(sys.argv)

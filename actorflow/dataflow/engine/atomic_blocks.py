@@ -21,22 +21,21 @@ BodyInside = Callable[[Step, Sequence[Any]], Any]
 
 
 def body_inside(plan: PlanNode, source: Source, sequence: Iterator[int]) -> BodyInside:
-    """Returns how the inputs of a node of a block become a message; see `calls.body_of`.
-
-    Writes of blocks overtake those of the same session that stand in line, so they have a source of
-    their own, whose numbers grow in the order in which they are applied.
-    """
+    """Returns how the inputs of a node of a block become a message; see `calls.body_of`."""
     block: str = plan.attrs["block"]
 
     def owner(step: Step) -> LockOwner:
         if step.owners is None:
             step.owners = {}
+        # All nodes of the block ask as the same owner, whichever of them comes first in this step.
         if block not in step.owners:
             step.owners[block] = LockOwner(source, next(sequence), block, step.id)
         return step.owners[block]
 
     if plan.op == "lock_variable":
         return lambda step, args: TakeLock(owner(step))
+    # Writes of blocks overtake those of the same session that stand in line: a source of their own keeps its
+    # numbers growing in the order in which they are applied.
     body = body_of(plan, Source(f"{source}/atomic"), sequence)
     return lambda step, args: Inside(owner(step), body(args))
 
@@ -57,8 +56,10 @@ def release(
     def run(live: IterationState, args: Sequence[Any]) -> None:
         step = live.step
         publish = Publish(step.owners[block])
+        # Nothing suspends between these signals: no other step finds one variable published and another not.
         for ref in refs:
             ref.signal(publish)
+        # From here on an abort gives nothing back: what the block took is in what was published.
         step.mark_used((*locks, *node.uses), live)
         if node.spends:
             step.spend(node.spends)

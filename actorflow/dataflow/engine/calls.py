@@ -51,9 +51,12 @@ class Completion:
     def done(self, value: Any, undo: Any = None) -> None:
         """Sends the answer along the node's edges; the step keeps `undo` until that has been used."""
         step, node = self.state.step, self.node
+        # Answered: an abort has no call here any more that it would take back.
         ref = None if step.calls is None else step.calls.pop(self, None)
         if undo is not None and ref is not None:
+            # ORDER: noted before the node goes on, so that an abort by whatever it sets off gives it back.
             step.note_take(node, ref, undo, self.state)
+        # The actor has written, so what the step took for this write must not be given back.
         if node.uses or node.spends:
             self.wrote()
         try:
@@ -75,6 +78,8 @@ class Completion:
 
     def note_wait(self, at: Ref, why: Callable[[], str]) -> None:
         """Notes where the call stands in line and why: an abort takes it back."""
+        # Called only by a handler that lets the call stand: reports show it, and an abort finds the call
+        # there.
         self.why = why
         self.state.step.wait_in(at, self)
 
@@ -88,6 +93,7 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
         sequence: Gives the numbers of that source's writes, growing.
     """
     fixed = _FIXED.get(plan.op)
+    # Such messages carry nothing, so one object serves all steps.
     if fixed is not None:
         return lambda args: fixed
     attrs = plan.attrs
@@ -98,6 +104,7 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     if written is None:
         message = f"no actor answers op {plan.op!r}"
         raise InternalError(message, where=plan.where)
+    # The number is drawn as the message is made: a source's numbers grow in the order of its writes.
     return lambda args: written(args, attrs, source, next(sequence))
 
 

@@ -45,21 +45,27 @@ def find_co_firing(
     head: dict[int, int] = {}
     found: dict[int, list[int]] = {}
     units: dict[int, float] = {}
+    # In order, so that the head of all that a node awaits is known, but where an edge leads back.
     for i, member in members.items():
+        # None stands for who leads nobody: like tokens of two heads it means that no one moment completes the
+        # node.
         with_ = {head.get(j) for j in member.awaits}
         first = with_.pop() if len(with_) == 1 else None
         if (
             first is not None
             and member.follows
+            # the head is one of them
             and len(found[first]) + 1 < most
             and units[first] + member.units <= most_units
         ):
             found[first].append(i)
             units[first] += member.units
+        # Whatever cannot follow enters the ring by itself, and may be a head.
         else:
             first = i
             found[first] = []
             units[first] = member.units
+        # Whoever sends later, or into another tag, passes no head on: what awaits it is not complete by then.
         if member.leads:
             head[i] = first
     return found

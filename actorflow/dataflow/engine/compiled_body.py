@@ -4,10 +4,6 @@ Nothing of the actor model happens inside: a node that runs a routine is one fir
 generator that stops after every turn of a loop and says how many of it there have been, so that whoever
 drives it can end it, go on later, or go on on a thread. A routine without loops is a plain function.
 
-Random kernels are given the same counters as the nodes of the lowered form have: step, frame and turn.
-
-Between scalars numpy's operators stand in place of its ufuncs, which look for types for a microsecond.
-
 Gain over running turns as nodes: see `benchmarks control_flow`.
 """
 
@@ -82,12 +78,15 @@ class CompiledBody:
         """Returns an error of one of its kernels as one of ours, at the node that failed, and in its turn."""
         place: Operand | None = None
         values: dict[str, Any] = {}
+        # Outermost first: the last line of ours is that of the kernel. Names are unique across functions that
+        # call each other, so the turns of all loops around it are among the locals.
         for frame, line in walk_tb(error.__traceback__):
             if frame.f_code.co_filename.startswith(_FILE):
                 place = self.places.get((frame.f_code.co_filename, line))
                 values.update(frame.f_locals)
         if place is None:
             return error
+        # One frame deeper for each loop around; `frame` of the tag that it was given is the start.
         for name, turn in place.loops:
             tag = Tag(tag.step, (*tag.frame, (name, tag.iteration)), values[turn])
         where = replace(place.where, frame=str(tag)) if tag.frame else place.where
@@ -101,6 +100,7 @@ class CompiledBody:
             done: What it said last: how many turns of that loop have been.
         """
         inner: Any = turns
+        # A loop that was written as a function of its own is a generator within this one.
         while inner.gi_yieldfrom is not None:
             inner = inner.gi_yieldfrom
         place = None
@@ -149,6 +149,7 @@ class _Writer:
         self.apart: dict[tuple[str, int], Operand] = {}  # the places of what stands in functions of its own
         self.loops = loops  # around what is being written
         self.known: dict[str, Any] = {
+            # The number of turns is made on the host; on a card the program goes on with it there.
             "whole": _whole if arrive is None else lambda turns: arrive(_whole(turns)),
             "listed": TensorList.of,
             "absent": truth(False),
@@ -161,20 +162,26 @@ class _Writer:
 
     def whole(self, routine: Routine, inputs: int, place: Operand) -> CompiledBody:
         names = [self.fresh() for _ in range(inputs)]
+        # As `kernel_calls.counter` has it: the numbers drawn are those that the nodes of the lowered form
+        # draw.
         if routine.draws:
             self.write("mark = crc32(repr(frame).encode()) if frame else 0")
         outputs = self.write_body(routine, names, place)
         told = "".join(f"{name}, " for name in outputs)
         if self.turns:
+            # Into a list: what a generator returns is lost on the `for` that drives it.
             self.write(f"out.append(({told}))")
         else:
+            # One output is sent as it is, several as a sequence: see `NodeActor.emit`.
             self.write(f"return ({told})" if len(outputs) != 1 else f"return {outputs[0]}")
         head = "out, step, frame, turn" if self.turns else "step, frame, turn"
         file = f"{_FILE}{next(_files)}>"
         source = "\n".join([f"def routine({', '.join([head, *names])}):", *self.lines, ""])
         scope = dict(self.known)
         exec(compile(source, file, "exec"), scope)
+        # So that a traceback shows the line that failed.
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        # The lines go with the function, or a session that plans for ever would keep them all.
         finalize(scope["routine"], linecache.cache.pop, file, None).atexit = False
         places = {(file, line): at for line, at in self.places.items()}
         return CompiledBody(scope["routine"], self.turns, source, {**places, **self.apart})
@@ -192,6 +199,7 @@ class _Writer:
     def write(self, line: str, place: Operand | None = None) -> None:
         self.lines.append("    " * self.depth + line)
         if place is not None:
+            # the `def` is line 1
             self.places[len(self.lines) + 1] = place
 
     # -- flow ------------------------------------------------------------------------------------------
@@ -203,22 +211,26 @@ class _Writer:
         if routine.control_flow is ControlFlow.LOOP:
             return self.loop(routine, inputs, place)
         if routine.control_flow is ControlFlow.CALL:
+            # A call has one body and no turn of its own: it is written out in place.
             results = self.program(routine.bodies[0], inputs)
             return self.outputs(routine, 0, results)
         return self.branch(routine, inputs, place)
 
     def on_its_own(self, routine: Routine, inputs: Sequence[str], place: Operand) -> list[str]:
         """Writes a routine as a function of its own, and calls it."""
+        # The same counter of names: `locate` looks for the turns of all functions in one dictionary.
         writer = _Writer(self.bind, self.constant, self.arrive, self.names, self.loops)
         made = writer.whole(routine, len(inputs), place)
         self.apart.update(made.places)
         function = self.refer("f", made.function)
         names = [self.fresh() for _ in range(routine.outputs)]
+        # It computes the checksum itself, if it draws.
         args = ", ".join(["step", *self.step[:2], *inputs])
         found = ", ".join(names)
         if made.turns:
             self.turns = True
             out = self.fresh()
+            # The turns go on to whoever drives the outer generator.
             self.write(f"{out} = []")
             self.write(f"yield from {function}({out}, {args})", place)
             self.write(f"({found},) = {out}[0]" if names else "pass")
@@ -228,6 +240,7 @@ class _Writer:
 
     def outputs(self, routine: Routine, body: int, results: Sequence[str]) -> list[str]:
         """The results, and of what is kept that which comes from this body."""
+        # Of what other bodies would have kept for the gradient there is nothing.
         kept = [results[k[1]] if k is not None and k[0] == body else "absent" for k in routine.kept]
         return [*results[: routine.results], *kept]
 
@@ -235,9 +248,11 @@ class _Writer:
         chosen, given = inputs[0], inputs[1:]
         names = [self.fresh() for _ in range(routine.results + len(routine.kept))]
         number = self.fresh()
+        # once: each test then compares two ints
         self.write(f"{number} = int({chosen})", place)
         last = len(routine.bodies) - 1
         for b, program in enumerate(routine.bodies):
+            # The last body needs no test, and one body alone needs no branch.
             test = "True" if not last else f"{number} == {b}"
             self.write("else:" if b == last > 0 else f"{'if' if b == 0 else 'elif'} {test}:")
             self.depth += 1
@@ -248,13 +263,17 @@ class _Writer:
 
     def loop(self, routine: Routine, inputs: Sequence[str], place: Operand) -> list[str]:
         self.turns = True
+        # An operator of Python takes a number sooner than an array without axes.
         scalars = {i for program in routine.bodies for i in self.scalars(program)}
         count_ = routine.results
+        # Loop variables get names of their own, since each turn assigns them; of the rest those that change
+        # form.
         inside = [self.fresh() for _ in range(count_)]
         inside += [self.fresh() if i in scalars else name for i, name in enumerate(inputs[count_:], count_)]
         loop_vars, given = inside[:count_], inside[count_:]
         turn, lists = self.fresh(), [self.fresh() if k is not None else None for k in routine.kept]
         for i, (own, source) in enumerate(zip(inside, inputs, strict=True)):
+            # before the loop, once for all turns
             if own != source:
                 self.write(f"{own} = {source}{'[()]' if i in scalars else ''}")
         self.write(f"{turn} = 0")
@@ -262,7 +281,9 @@ class _Writer:
             if name is not None:
                 self.write(f"{name} = []")
         outer, around = self.step, self.loops
+        # The places of all lines of the body say in which loops they stand, for errors and for `dump`.
         self.loops = (*around, (routine.frame, turn))
+        # The path and its checksum are the same in all turns of this entry.
         if routine.draws:
             frame, mark = self.fresh(), self.fresh()
             self.write(f"{frame} = (*{outer[0]}, ({routine.frame!r}, {outer[1]}))")
@@ -271,17 +292,22 @@ class _Writer:
         self.write("while True:" if routine.most is None else f"while {turn} < {routine.most}:")
         self.depth += 1
         (test,) = self.program(routine.bodies[0], [*loop_vars, *given])
+        # Tested before the body, as the nodes do: a loop may turn not at all.
         self.write(f"if not {test}:", place)
         self.write("    break")
         results = self.program(routine.bodies[1], [*loop_vars, *given])
+        # ORDER: before the loop variables change, of which a result may be one.
         for name, kept in zip(lists, routine.kept, strict=True):
             if name is not None and kept is not None:
                 self.write(f"{name}.append({results[kept[1]]})")
+        # In one assignment: results may be the loop variables in another order.
         self.write(f"{', '.join(loop_vars)} = {', '.join(results[:count_])}")
         self.write(f"{turn} += 1")
+        # Stops here, with the turn whole: whoever drives it may end the loop or move it to a thread.
         self.write(f"yield {turn}", replace(place, loops=self.loops))
         self.depth -= 1
         self.step, self.loops = outer, around
+        # The gradient turns as often.
         trips = self.fresh()
         self.write(f"{trips} = whole({turn})")
         return [*loop_vars, trips, *("absent" if name is None else f"listed({name})" for name in lists)]
@@ -291,6 +317,7 @@ class _Writer:
         names: dict[Edge, str] = {Edge(i): name for i, name in zip(program.feeds, inputs, strict=True)}
         last = _last_uses(program)
         for i, node in enumerate(program.nodes):
+            # The first are there as names, the last are what is returned.
             if node.kind in (NodeKind.FEED, NodeKind.FETCH):
                 continue
             given = [self.source(source, names) for source in node.inputs]
@@ -298,18 +325,21 @@ class _Writer:
             if node.kind is NodeKind.ROUTINE:
                 assert node.routine is not None
                 made = self.write_body(node.routine, given, place)
+            # Between scalars numpy's ufuncs look for types for a microsecond; its operators do not.
             elif sign := self.sign(program, node):
                 made = [self.fresh()]
                 a, b = (self.source(source, names, scalars=True) for source in node.inputs)
                 self.write(f"{made[0]} = {a} {sign} {b}", place)
             else:
                 kernel = self.refer("k", self.bind(node))
+                # The last number of the counter is the kernel's own: see `kernel_calls.counter`.
                 if node.kind is NodeKind.RANDOM:
                     given.append(f"counter=(step, {self.step[1]}, {self.step[2]}, 0)")
                 made = [self.fresh() for _ in node.outputs]
                 self.write(f"{', '.join(made)} = {kernel}({', '.join(given)})", place)
             names.update((Edge(i, k), name) for k, name in enumerate(made))
             gone = [names[e] for e in last.get(i, ()) if e in names and names[e].isidentifier()]
+            # Large arrays go as soon as nobody needs them: locals would live until the function returns.
             if gone:
                 self.write(" = ".join([*gone, "None"]))
         return [self.source(program.nodes[i].inputs[0], names) for i in program.fetches]
@@ -342,7 +372,7 @@ def _describe(program: Program, source: Edge | Constant) -> Described:
 
 
 def _last_uses(program: Program) -> dict[int, list[Edge]]:
-    """For each node the large values that nobody needs after it; what a body is given is not its to drop."""
+    """For each node the large values that nobody needs after it."""
     last: dict[Edge, int] = {}
     for i, node in enumerate(program.nodes):
         last.update((s, i) for s in node.inputs if isinstance(s, Edge))
@@ -350,7 +380,9 @@ def _last_uses(program: Program) -> dict[int, list[Edge]]:
     for edge, i in last.items():
         maker = program.nodes[edge.node]
         if (
+            # what a body is given is not its to drop
             maker.kind is NodeKind.KERNEL
+            # returned at the end
             and program.nodes[i].kind is not NodeKind.FETCH
             and _is_large(maker.outputs[edge.output])
         ):
@@ -360,6 +392,7 @@ def _last_uses(program: Program) -> dict[int, list[Edge]]:
 
 def _is_large(spec: Spec) -> bool:
     if isinstance(spec, ListSpec) or not spec.is_static:
+        # Nobody knows how much it is, so it counts as large.
         return True
     size = spec.dtype.itemsize
     for n in spec.shape or ():

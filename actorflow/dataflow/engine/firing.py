@@ -1,8 +1,7 @@
 """Compiles how a node takes a firing and sends its result into closures.
 
 The common shapes, one output in the root frame with no merge behind it, need none of the questions
-that `NodeActor.fire_any` and `finish` ask. Everything is looked up once, here; what is left at a
-firing is a dozen bytecode lines. Shapes that are not common keep the general form.
+that `NodeActor.fire_any` and `finish` ask. Shapes that are not common keep the general form.
 
 Gain over the general form: 4-5 times the firings a second (chain and 100×100 of scalar adds).
 """
@@ -48,15 +47,19 @@ def compile_node(node: NodeActor, function: _Function | None) -> None:
         node: Its `run` is set.
         function: What a firing computes when it is surely short and has one output; else None.
     """
+    # A loop's tags count their firings, and its edges may lead into another tag.
     if node.layout.path or node.plan.kind in BETWEEN:
         compile_inside(node, function)
         return
     if node.plan.kind not in _PLAIN or len(node.targets) != 1:
         return
+    # A merge has to be asked with every token: which of them completes it is not a matter of a count.
     if any(target.merge for target, _ in node.targets[0]) or any(t.merge for t in node.control_targets):
         return
+    # Everything is looked up once, here; what is left at a firing is a dozen bytecode lines.
     out = [(t, t.i, t.slot + port, t.layout.first[t.i] == 1) for t, port in node.targets[0]]
     put = node.owner.dispatch.ring.append
+    # Only without control edges does a token's slot say all there is to know of it.
     bare = not node.controls and not node.control_targets
     if function is not None and bare and node.n_in == 1:
         node.fire = _fire_one(function, node.slot, out, put)
@@ -70,18 +73,22 @@ def compile_node(node: NodeActor, function: _Function | None) -> None:
         node.fire = _fire_run(node)
 
 
+# One output and one or two inputs: the function is called in the closure, with no list of arguments.
 def _fire_one(function: _Function, s: int, out: list[_Out], put: _Put) -> Fire:
     dead = DEAD
 
     def fire(live: IterationState) -> None:
         slots = live.slots
         value = slots[s]
+        # Else the slot would hold the array for as long as the tag lives.
         slots[s] = None
+        # A dead token goes on along every edge, and nothing is computed.
         if value is not dead:
             value = function(value)
         counts = live.counts
         for target, ti, ts, alone in out:
             slots[ts] = value
+            # no count to look at
             if alone:
                 put((target, live))
             else:
@@ -121,6 +128,7 @@ def _fire_two_to_one(function: _Function, s: int, out: _Out, put: _Put) -> Fire:
     target, ti, ts, alone = out
 
     def fire(live: IterationState) -> None:
+        # As `_fire_two`, without the loop over targets.
         slots = live.slots
         a = slots[s]
         b = slots[s1]
@@ -148,10 +156,12 @@ def _fire_run(node: NodeActor) -> Fire:
         slots = live.slots
         args = slots[s:e]
         slots[s:e] = blank
+        # INVARIANT: only complete firings enter the ring, so all inputs are there.
         for value in args:
             if value is dead:
                 emit(live, dead)
                 return
+        # A control edge has no slot: that its token was dead is noted beside the counts.
         if controlled and live.controls_dead is not None and i in live.controls_dead:
             emit(live, dead)
             return
@@ -184,6 +194,7 @@ def _emit_with_controls(out: list[_Out], controls: list[tuple[NodeActor, int]], 
         emit_data(live, value)
         counts = live.counts
         for target, ti in controls:
+            # dead tokens travel along control edges as well
             if value is dead:
                 live.mark_dead(ti)
             counts[ti] = left = counts[ti] - 1

@@ -1,8 +1,5 @@
 """Compiles how nodes within a loop take firings: `firing`, for tags that belong to a frame.
 
-What is more than in the root frame: a token may be dead, merges wait for one of several, NextIteration
-sends to another tag, and after each firing one less is left of the turn, which ends with the last.
-
 Gain over the general form: 12 µs for a turn of `i < n; i + 1, s * 0.5 + 1`, which is 12 firings, not 28.
 """
 
@@ -31,14 +28,17 @@ def compile_inside(node: NodeActor, function: _Function | None) -> None:
         node: Its `run` is set.
         function: What a firing computes when it is surely short and has one output; else None.
     """
+    # Rare within loops: the general form sends along control edges.
     if node.control_targets:
         return
     kind = node.plan.kind
     sends = [_sender(targets) for targets in node.targets]
+    # `_enter`, `_exit` and `_next` find the tag, and `put` sends to it.
     if kind in BETWEEN:
         node.put = sends[0]
     if kind is NodeKind.MERGE:
         node.fire = _fire_merge(node, sends)
+    # A dead control token makes any node dead but a merge: the general form asks for it.
     elif node.controls:
         return
     elif kind is NodeKind.SWITCH:
@@ -53,6 +53,7 @@ def compile_inside(node: NodeActor, function: _Function | None) -> None:
 
 def _sender(targets: Sequence[Target]) -> _Send:
     if any(target.merge for target, _ in targets):
+        # A merge waits for one of several: `offer` asks with every token whether this one completes it.
         offers = [(target.offer, port) for target, port in targets]
 
         def offer(live: IterationState, value: Any) -> None:
@@ -86,6 +87,8 @@ def _fire_one(node: NodeActor, function: _Function, send: _Send) -> Fire:
         value = slots[s]
         slots[s] = None
         send(live, dead if value is dead else function(value))
+        # ORDER: after it has sent. With the last firing the turn ends, and what it sent must be on its way; a
+        # loop inside that still lives ends it later.
         live.left = left = live.left - 1
         if not left and not live.children:
             iteration_ended(live)
@@ -118,10 +121,12 @@ def _fire_switch(node: NodeActor, sends: Sequence[_Send]) -> Fire:
         value = slots[s]
         chosen = slots[s1]
         slots[s] = slots[s1] = None
+        # A dead predicate chooses nothing: both branches end.
         if value is dead or chosen is dead:
             send_false(live, dead)
             send_true(live, dead)
         elif chosen:
+            # The branch that is not taken hears of it, so that every node of it fires and the turn can end.
             send_false(live, dead)
             send_true(live, value)
         else:
@@ -144,6 +149,7 @@ def _fire_merge(node: NodeActor, sends: Sequence[_Send]) -> Fire:
         index = slots[s1]
         slots[s] = slots[s1] = None
         send_value(live, value)
+        # A dead merge has chosen nothing.
         send_index(live, dead if value is dead else index)
         live.left = left = live.left - 1
         if not left and not live.children:
@@ -159,6 +165,7 @@ def _fire_next(node: NodeActor) -> Fire:
         slots = live.slots
         value = slots[s]
         slots[s] = None
+        # opens the next turn, or waits for it; a dead token opens none
         node._next(live, value)
         live.left = left = live.left - 1
         if not left and not live.children:

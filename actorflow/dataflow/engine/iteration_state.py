@@ -68,9 +68,11 @@ class IterationState:
 
     def __init__(self, step: Any, counts: list[int], slots: list[Any], left: int = 0) -> None:
         self.step = step
+        # Two copies of lists are all that a new tag costs.
         self.counts = counts[:]
         self.slots = slots[:]
         self.error: BaseException | None = None
+        # Made when first needed: few tags see a dead control token.
         self.controls_dead: set[int] | None = None
         self.left = left
         self.frame: Frame | None = None
@@ -80,6 +82,7 @@ class IterationState:
     @property
     def tag(self) -> Tag:
         """The tag, for reports and for the counters of random kernels."""
+        # From the inside out: each frame knows the turn in which it was entered.
         path: list[tuple[str, int]] = []
         frame = self.frame
         while frame is not None:
@@ -110,13 +113,8 @@ class IterationState:
 class Frame:
     """One entry into a loop: its live iterations, and what waits for the next one.
 
-    At most `layout.parallel_iterations` iterations live at once; values for one more are deferred
-    until the oldest has ended. The frame has ended when an iteration ended, none lives, and none
-    is deferred; then each Exit that never was live sends DEAD to the parent.
-
-    While it is `resting` the next one waits for time to pass: virtual time does not by itself.
-
-    What is the same in all turns is put into what new ones start from, and into those that live.
+    At most `layout.parallel_iterations` iterations live at once. The frame has ended when an iteration
+    ended, none lives, and none is deferred; then each Exit that never was live sends DEAD to the parent.
 
     Attributes:
         missing: How many of these values have not come yet.
@@ -152,11 +150,14 @@ class Frame:
         self.iterations: dict[int, IterationState] = {}
         self.newest = -1
         self.oldest = 0
+        # for one turn more than may live: given to it when the oldest has ended
         self.deferred: list[tuple[Any, Any]] = []
         self.constants: list[tuple[Any, Any]] = []
         self.exited: set[Any] = set()
+        # True while the next turn waits for time to pass: virtual time does not by itself.
         self.resting = False
         self.missing = layout.constants
+        # The template's own lists: a frame to which no constant has come copies nothing.
         self.first, self.later, self.slots = layout.first, layout.later, layout.slots
         self.sources: Sequence[Any] = layout.sources
 
@@ -167,12 +168,16 @@ class Frame:
             value: The value, or DEAD.
             at: Who takes it: the node, and the offsets of its count and of the slot.
         """
+        # The template is shared by all entries into the loop, so the first constant makes copies.
         if self.slots is self.layout.slots:
             self.first, self.later, self.slots = self.first[:], self.later[:], self.slots[:]
         for node, i, slot in at:
             self.slots[slot] = value
+            # As if the token had come, in every turn that will begin.
             self.first[i] -= 1
             self.later[i] -= 1
+            # It waits for nothing else: no token will put it into the ring, so each turn does. (Turn 0 is
+            # open by now and is told by itself.)
             if not self.later[i]:
                 self.sources = [*self.sources, node]
 
@@ -182,6 +187,7 @@ class Frame:
         live = IterationState(self.parent.step, counts, self.slots, self.layout.fires)
         live.frame = self
         live.iteration = iteration
+        # A turn that opens after the step has ended is born with its tombstone.
         live.error = self.parent.error
         self.iterations[iteration] = live
         self.newest = iteration
@@ -190,12 +196,15 @@ class Frame:
     @property
     def full(self) -> bool:
         """Tells whether one more iteration has to wait."""
+        # From the oldest, not by how many live: turns that ended early keep their place until those before
+        # them have.
         return self.newest - self.oldest + 1 >= self.layout.parallel_iterations
 
     def close(self, iteration: int) -> bool:
         """Ends an iteration; returns whether the oldest moved on, so that one more may start."""
         del self.iterations[iteration]
         before = self.oldest
+        # INVARIANT: turns end in order, whichever has fired last first.
         while self.oldest <= self.newest and self.oldest not in self.iterations:
             self.oldest += 1
         return self.oldest != before
@@ -209,6 +218,7 @@ class Frame:
 def is_later(one: IterationState, other: IterationState) -> bool:
     """Tells whether a tag belongs to a later turn of a loop than another: nothing of it can come to that."""
     for (frame, turn), (around, at) in zip(_turns(one), _turns(other), strict=False):
+        # Two entries into a loop: neither is later.
         if frame is not around:
             return False
         if turn != at:
@@ -228,6 +238,7 @@ def _turns(live: IterationState) -> list[tuple[Frame, int]]:
 def is_alive(root: IterationState) -> Sequence[IterationState]:
     """Returns the root tag and every live iteration below it."""
     found = [root]
+    # grows while it is walked
     for live in found:
         for frame in (live.children or {}).values():
             found.extend(frame.iterations.values())
@@ -235,13 +246,12 @@ def is_alive(root: IterationState) -> Sequence[IterationState]:
 
 
 def end(root: IterationState, tombstone: BaseException) -> None:
-    """Makes a tombstone of every tag of a step, and lets go of the loops that still lived in them.
-
-    A frame and its turns point at each other: what they hold would wait for a garbage collector.
-    """
+    """Makes a tombstone of every tag of a step, and lets go of the loops that still lived in them."""
+    # Without loops, as nearly always, there is one tag.
     for live in is_alive(root) if root.children else (root,):
         live.error = tombstone
         frame, live.children = live.frame, None
         if frame is not None:
+            # A frame and its turns point at each other: what they hold would wait for a garbage collector.
             frame.iterations = {}
             frame.deferred, frame.constants, frame.slots = [], [], []

@@ -23,10 +23,13 @@ def submit_kernel(
 
     def run(live: IterationState, args: Sequence[Any]) -> None:
         def done(result: Any, error: BaseException | None, seconds: float) -> None:
+            # What computes is listed while it does, for `dump` and deadlines.
             live.step.running.remove(node.address)
+            # Through the ring: the firing goes on in its turn, and an error of it is placed at the node.
             node.owner.dispatch.push(KernelDone(node, result, error), live)
 
         live.step.running.append(node.address)
+        # Of the tag, so that the numbers do not depend on when or where it is computed.
         if random:
             submit(partial(function, *args, counter=counter(live)), done)
         else:
@@ -42,6 +45,7 @@ def measure_kernel(node: NodeActor, device: Device, function: Callable[..., Any]
 
     def run(live: IterationState, args: Sequence[Any]) -> None:
         units = estimate.cost(args)
+        # Without threads there is nowhere else to go, whatever it costs.
         if units * estimate.rate <= limit or device.inline_only:
             start = now()
             value = function(*args)
@@ -73,6 +77,7 @@ class KernelDone:
 
     def fire(self, live: IterationState) -> None:
         """Goes on with the firing."""
+        # The pump catches it and calls `fail`, as for a kernel that ran inline.
         if self.error is not None:
             raise self.error
         self.node.complete(live, self.result)
@@ -85,5 +90,6 @@ class KernelDone:
 def counter(live: IterationState) -> tuple[int, int, int, int]:
     """Returns four integers that differ for every tag of a session; the last is the kernel's own."""
     tag = live.tag
+    # A checksum of the path, since a counter has room for one number: the same on every process.
     frame = crc32(repr(tag.frame).encode()) if tag.frame else 0
     return (tag.step, tag.iteration, frame, 0)

@@ -3,13 +3,8 @@
 A node meets its tokens at its mailbox, per tag. One `Pending` is what has arrived of one node for
 one tag; `offer` takes a token and says whether the node fires now, and with what.
 
-The rule (TensorFlow's executor, `reference executor.cc`, white paper section 4.4):
-
-* An ordinary node waits for **all** data and control inputs, even when it is already known to be
-  dead, so that every buffer is released and every tag ends. It is dead when any of them was.
-* A Merge fires with the first live data input once all its control inputs have arrived; it is dead
-  only when **all** its data inputs are dead. The deadness of its controls does not count. Inputs
-  that come after it fired are swallowed when dead; a second live one is a broken graph.
+The rule is that of TensorFlow's executor (`reference executor.cc`, white paper section 4.4). An ordinary node
+waits for all its inputs; a Merge fires with the first live data input once all its controls have arrived.
 
 Departure: in a loop the Merge of a variable expects its Enter inputs in iteration 0 and its
 NextIteration inputs in every later one (two rules for one node, see `FrameTemplate`; a Merge of
@@ -86,12 +81,14 @@ def offer(rule: Rule, pending: Pending, port: int, value: Any) -> tuple[Pending,
 
 
 def _offer_all(pending: Pending, port: int, value: Any) -> tuple[Pending, Firing | None]:
+    # Dead as soon as any input is, data or control.
     dead = pending.dead or value is DEAD
     if port == CONTROL:
         after = replace(pending, controls=pending.controls - 1, dead=dead)
     else:
         values = (*pending.values[:port], value, *pending.values[port + 1 :])
         after = replace(pending, missing=pending.missing - 1, values=values, dead=dead)
+    # Known to be dead it still waits for all inputs, so that every buffer is released and every tag ends.
     if after.missing or after.controls:
         return after, None
     return _fired(after), Firing(None if dead else after.values)
@@ -99,18 +96,25 @@ def _offer_all(pending: Pending, port: int, value: Any) -> tuple[Pending, Firing
 
 def _offer_merge(pending: Pending, port: int, value: Any) -> tuple[Pending, Firing | None]:
     if port == CONTROL:
+        # The deadness of its controls does not count: they only say when.
         after = replace(pending, controls=pending.controls - 1)
     elif value is DEAD:
+        # Dead inputs are counted: only when all have come is a merge without a live one dead. After it has
+        # fired they are swallowed.
         after = replace(pending, missing=pending.missing - 1)
     elif pending.fired or (pending.values and pending.values[0] is not None):
+        # Two branches were taken for one tag: whoever built the graph let them.
         raise InternalError("a merge got two live inputs for one tag")
     else:
+        # Kept with its port: a merge says which input it was.
         after = replace(pending, missing=pending.missing - 1, values=((value, port),))
     live = bool(after.values) and after.values[0] is not None
+    # Fires once: with the live input, or, when no data can come any more, dead. Controls come before either.
     if after.fired or after.controls or not (live or after.missing == 0):
         return after, None
     return _fired(after), Firing(after.values[0] if live else None)
 
 
 def _fired(pending: Pending) -> Pending:
+    # Its inputs are released with the firing.
     return replace(pending, values=(), fired=True)

@@ -1,8 +1,8 @@
 """Node actors: one for every node of a program. They take firings and send tokens.
 
 Owns: nothing between firings; what it has received lies in the `IterationState` of each tag.
-Receives: tokens (stored by the sender at the node's own slots; only a complete firing enters the
-    ring), and `KernelDone` or the answer of a resource for a firing that could not end at once.
+Receives: complete firings, from the ring, and `KernelDone` or the answer of a resource for a firing that
+    could not end at once.
 Sends: one token along each outgoing edge for each firing; requests to variables, queues and
     optimizers.
 Promise: fires once for a tag; never suspends; a failure aborts the step and no other.
@@ -85,7 +85,10 @@ class NodeActor:
         self.to_layout: FrameTemplate | None = None
         self.uses: Sequence[NodeActor] = ()
         self.spends: Sequence[int] = ()
+        # `Partition` gives it what its op does; until then it must not fire.
         self.run: Callable[[IterationState, Sequence[Any]], None] = _clear
+        # The general forms, which `firing`, `frame_firing` and `fused_firing` replace where a shape allows
+        # it.
         self.fire: Fire = self.fire_any
         self.emit: Emit = self.emit_any
         self.put: Emit = self.put_any
@@ -110,15 +113,19 @@ class NodeActor:
     def fire_any(self, live: IterationState) -> None:
         """Takes the complete firing for a tag: the general form of every closure."""
         s = self.slot
+        # Its two slots are the winner and its number, not one slot for each input: see `_offer_merge`.
         if self.merge:
             value, index = live.slots[s : s + 2]
+            # Slots let go of what is taken: the tag would hold it until it ends.
             live.slots[s : s + 2] = (None, None)
             self.finish(live, (DEAD, DEAD) if value is DEAD else (value, index))
             return
         n = self.n_in
         args = live.slots[s : s + n]
         live.slots[s : s + n] = [None] * n
+        # A control edge has no slot: a dead token of one is noted beside the counts.
         dead = live.controls_dead is not None and self.i in live.controls_dead
+        # Nothing is computed, and every output hears of it, so that all behind it ends as well.
         if dead or any(a is DEAD for a in args):
             self.finish(live, (DEAD,) * len(self.targets))
         else:
@@ -126,9 +133,11 @@ class NodeActor:
 
     def complete(self, live: IterationState, value: Any) -> None:
         """Takes the result of a firing that did not end at once; drops it when the tag has ended."""
+        # The tombstone: the step has ended while a kernel or a resource was at work.
         if live.error is not None:
             return
         self.emit(live, value)
+        # It comes from outside of the pump: nobody looks at the ring unless asked to.
         dispatch = self.owner.dispatch
         if dispatch.ring and not dispatch.scheduled:
             dispatch.schedule()
@@ -148,8 +157,11 @@ class NodeActor:
             self._next(live, values[0])
         else:
             self.send(live, values)
+        # Only a loop counts its firings: the root tag ends with its fetches.
         if live.frame is not None:
+            # ORDER: after sending, or the turn could end before what it sends has begun to live.
             live.left -= 1
+            # A loop within it that still lives ends it later: see `iteration_ended`.
             if not live.left and not live.children:
                 iteration_ended(live)
 
@@ -159,6 +171,7 @@ class NodeActor:
             for target, port in targets:
                 target.offer(live, port, value)
         if self.control_targets:
+            # Without outputs nothing says that it was dead: whoever waits for it goes on.
             dead = DEAD if values and all(v is DEAD for v in values) else None
             for target in self.control_targets:
                 target.offer(live, CONTROL, dead)
@@ -178,31 +191,39 @@ class NodeActor:
                 return
         else:
             if port != CONTROL:
+                # The sender stores the token at once; what waits is the node, not a message.
                 live.slots[self.slot + port] = value
             elif value is DEAD:
                 live.mark_dead(i)
             counts[i] -= 1
             if counts[i]:
                 return
+        # Only complete firings enter the ring, each once.
         self.owner.dispatch.ring.append((self, live))
 
     def _offer_merge(self, live: IterationState, port: int, value: Any) -> bool:
         """Merge's rule, flat: counts[i] data to come, counts[i+1] controls (-1 once it fired)."""
         i, s, counts, slots = self.i, self.slot, live.counts, live.slots
+        # only their number counts, dead or not
         if port == CONTROL:
             counts[i + 1] -= 1
         else:
             counts[i] -= 1
             if value is not DEAD:
+                # A second live input for the tag: after it fired, or while the first waits for controls.
                 if counts[i + 1] < 0 or slots[s] is not None:
                     raise InternalError("a merge got two live inputs for one tag", where=self.plan.where)
                 slots[s], slots[s + 1] = value, port
+        # Controls are missing, or (-1) it has fired and swallows what comes late.
         if counts[i + 1] != 0:
             return False
         if slots[s] is None:
+            # No live input yet, and one may still come.
             if counts[i]:
                 return False
+            # All data has come and none of it lived.
             slots[s] = DEAD
+        # Fired for this tag: never again.
         counts[i + 1] = -1
         return True
 
@@ -213,38 +234,43 @@ class NodeActor:
         assert layout is not None
         if live.children is None:
             live.children = {}
+        # The first token that enters opens the loop, whichever it is; the others find it by its path.
         frame = live.children.get(layout.path)
         if frame is None:
             frame = live.children[layout.path] = Frame(layout, live)
             start(frame, 0)
         if self.plan.attrs.get("is_constant"):
+            # The same in all turns: to each that lives and each that follows.
             self._keep(frame, value)
         else:
             self.put(frame.iterations[0], value)
 
     def _keep(self, frame: Frame, value: Any) -> None:
-        """Sends what is the same in all turns to those that live, and to all that follow.
-
-        Gain over sending it anew in every turn: 9.2 µs for a turn with two of them, not 9.6, each node alone.
-        """
+        """Sends what is the same in all turns to those that live, and to all that follow."""
         frame.missing -= 1
         targets = self.targets[0]
         if value is not DEAD and targets and all(target.operand for target, _ in targets):
             value = scalar(value)  # as an array without axes: 2.9 µs a turn, not 2.3
+        # A merge and control edges have no slot that could be filled beforehand: sent anew in every turn.
         if self.control_targets or any(target.merge for target, _ in targets):
             frame.constants.append((self, value))
+        # Gain over sending anew: 9.2 µs for a turn with two of them, not 9.6, each node alone.
         else:
             frame.keep(value, [(target, target.i, target.slot + port) for target, port in targets])
+        # Turns that have begun started without it.
         for inner in tuple(frame.iterations.values()):
             self.put(inner, value)
 
     def _exit(self, live: IterationState, value: Any) -> None:
         assert live.frame is not None
+        # A dead Exit says nothing yet: a later turn may leave the loop alive. The frame sends DEAD when it
+        # ends.
         if value is not DEAD:
             live.frame.exited.add(self)
             self.put(live.frame.parent, value)
 
     def _next(self, live: IterationState, value: Any) -> None:
+        # A dead value opens no turn: that is how a loop ends.
         if value is not DEAD:
             after = self.turn_after(live, value)
             if after is not None:
@@ -255,12 +281,16 @@ class NodeActor:
         frame = live.frame
         assert frame is not None
         iteration = live.iteration + 1
+        # Whichever loop variable comes first opens the turn, the others find it.
         after = frame.iterations.get(iteration)
         if after is not None:
             return after
+        # As many turns live as may, or it waits for time: the first value kept makes all others of that turn
+        # wait with it.
         if frame.resting or frame.full:
             frame.deferred.append((self, value))
             return None
+        # In virtual time turns in one instant would go on for ever: now and then time has to pass.
         if self.owner.dispatch.stands_still():
             frame.deferred.append((self, value))
             rest(frame, self)
@@ -271,9 +301,12 @@ class NodeActor:
 
     def fail(self, live: IterationState, error: BaseException) -> None:
         """Aborts the step of a firing that raised; the error is placed at this node, once."""
+        # The first error of a step counts; others of it find the tombstone.
         if live.error is None:
+            # Several nodes may have fired in one function.
             node = self.failing(error) if self.failing is not None else None
             placed = (node or self).locate(live, error)
+            # Its traceback holds arrays, and the tag whose step will hold the error: a circle.
             forget_locals(placed)
             self.owner.abort(live, placed)
 
@@ -289,6 +322,7 @@ class NodeActor:
 
 def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
     """Returns what the kernel of an op raised as one of our errors, placed."""
+    # Raised with a reason of ours: it only lacks the place.
     if isinstance(error, ActorflowError):
         return error.at(where)
     indices = "look at its indices; af.clip keeps them within bounds"
@@ -299,14 +333,12 @@ def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
 
 
 def forget_locals(error: BaseException) -> None:
-    """Lets go of what the functions held that failed: arrays, and the tag whose step holds the error.
-
-    Never of coroutines and generators, which may only be suspended, nor of what was being handled besides:
-    that is somebody else's.
-    """
+    """Lets go of what the functions held that failed: arrays, and the tag whose step holds the error."""
     seen: BaseException | None = error
+    # Only along causes: what was being handled besides is somebody else's.
     while seen is not None:
         for frame, _ in walk_tb(seen.__traceback__):
+            # Coroutines and generators may only be suspended, and go on.
             if not frame.f_code.co_flags & _RESUMES:
                 with suppress(RuntimeError):  # it still runs
                     frame.clear()
@@ -316,12 +348,14 @@ def forget_locals(error: BaseException) -> None:
 def start(frame: Frame, iteration: int) -> IterationState:
     """Opens an iteration, replays the loop's constants into it, and starts its sources."""
     live = frame.open(iteration)
+    # While it grows the step is alive, whatever its calls wait for: see `Step.waiting_since`.
     live.step.turns += 1
     if frame.constants:
         for node, value in frame.constants:
             node.put(live, value)
     for node in frame.sources:
         node.owner.dispatch.ring.append((node, live))
+    # Other processes may be ahead by some turns: what they sent waits for this one to begin.
     if live.step.early is not None:
         live.step.came_early(frame.layout.path, live)
     return live
@@ -354,6 +388,7 @@ class _RestingFrame:
 
     def fire(self, live: IterationState) -> None:
         """Begins the next iteration."""
+        # The dispatcher counts turns in one instant: from here on anew.
         self.dispatch.note_time()
         self.frame.resting = False
         start_deferred(self.frame)
@@ -369,9 +404,11 @@ def iteration_ended(live: IterationState) -> None:
         return
     frame = live.frame
     assert frame is not None
+    # Turns may end out of order; only when the oldest has moved on is there room for one more.
     moved = frame.close(live.iteration)
     if moved and frame.deferred and not frame.resting:
         node = frame.deferred[0][0]
+        # In virtual time, as in `turn_after`.
         if node.owner.dispatch.stands_still():
             rest(frame, node)
         else:
@@ -380,10 +417,12 @@ def iteration_ended(live: IterationState) -> None:
         parent = frame.parent
         assert parent.children is not None
         del parent.children[frame.layout.path]
+        # In all its turns it sent nothing: now it is sure that it will not.
         for node in frame.layout.exits:
             if node not in frame.exited:
                 node.put(parent, DEAD)
         if parent.frame is None:
+            # Values left for other processes from within: the step is done with them now, all at once.
             if frame.layout.sends:
                 parent.step.count_sent()
         elif not parent.left and not parent.children:  # nothing of the inner loop comes out here

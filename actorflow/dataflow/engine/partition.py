@@ -38,6 +38,7 @@ from actorflow.runtime.messages import DEAD, Call
 Run = Callable[[IterationState, Sequence[Any]], None]
 
 _HOLDS_ARRAYS_OF_THE_HOST = frozenset(
+    # What these take is handed on as it is, not computed with: a constant for them need not be on a card.
     {
         NodeKind.FETCH,
         NodeKind.SEND,
@@ -91,21 +92,26 @@ class Partition:
         self._host = next(iter(around.devices.values()))
         self._copies: dict[tuple[str, int], Any] = {}  # of constants, by device and identity
         self._estimates: dict[tuple[str, str], Estimate] = {}
+        # ORDER: edges, offsets, `run`, closures, and last what fires together: each is made from those
+        # before.
         self._connect()
         self._number()
         self._units: dict[NodeActor, float] = {}
         functions = {node: self._equip(node) for node in self.nodes}
         for node, function in functions.items():
             compile_node(node, function)
+        # An instrument is told of every firing, so none may hide in that of another.
         if self.dispatch.instrument is None:  # which is told of every firing
             compile_together(
                 self.nodes,
                 {
                     node: (function, self._units.get(node, 0.0))
                     for node, function in functions.items()
+                    # What may be called in a closure: surely short, with one output.
                     if function is not None and len(node.targets) == 1
                 },
             )
+        # ORDER: over whatever was compiled for them.
         for k, i in enumerate(program.fetches):
             self.nodes[i].fire = _fetch(self.nodes[i], k)
         self.sends = self._sending([node for node in self.nodes if node.plan.kind is NodeKind.SEND])
@@ -137,18 +143,23 @@ class Partition:
         ring is pumped.
         """
         live = step.state
+        # What comes for a step that has ended is dropped.
         if live is None or live.error is not None:
             return
         node = self.receives[key]
         path = node.layout.path
+        # From loop to loop, the outermost first, down to the tag that is meant.
         for depth, turn in enumerate(turns, 1):
             frame = (live.children or {}).get(path[:depth])
             inner = None if frame is None else frame.iterations.get(turn)
+            # Not begun here: the other process is ahead. It is offered again, from the top, when that turn
+            # begins.
             if inner is None:
                 again = partial(self.arrive, step, key, value, turns)
                 step.keep_early(path[:depth], turns[:depth], again)
                 return
             live = inner
+        # As `offer` would; a RECV waits for this token and perhaps for control edges.
         live.slots[node.slot] = value
         live.counts[node.i] -= 1
         if not live.counts[node.i]:
@@ -160,8 +171,10 @@ class Partition:
         for node in sends:
             node.fire = send_later(node, self._token_sender(node.plan))
             path = node.layout.path
+            # Every loop around it has to say when it ends, since only then is it sure that no more leaves.
             for depth in range(1, len(path) + 1):
                 self._layout(path[:depth]).sends = True
+            # The outermost loop stands for all within it: the step hears of its end once.
             loops.update(path[:1])
         return len(loops) + sum(not node.layout.path for node in sends)
 
@@ -178,15 +191,18 @@ class Partition:
         if step.state is None:
             return []
         found = [f"{ref.name!r} to answer {reply}" for reply, ref in (step.calls or {}).items()]
+        # Kernels on threads are listed by address; loops between two turns say themselves where they are.
         found += [f"{at} on a thread" if isinstance(at, str) else str(at) for at in step.running]
         for live in is_alive(step.state):
             layout = self._root if live.frame is None else live.frame.layout
+            # What a tag began with: a constant that has come is not awaited any more.
             around = layout if live.frame is None else live.frame
             template = around.later if live.iteration else around.first
             for node in self.nodes:
                 left = live.counts[node.i] if node.layout is layout else 0
                 if left and node.plan.kind is NodeKind.RECV:
                     found.append(f"{node.address!r} from {node.plan.attrs['source']!r}")
+                # Some of its inputs have come: nodes that got nothing yet only wait for these.
                 elif 0 < left < template[node.i]:
                     found.append(f"{left} of {template[node.i]} inputs of {node.address}")
         return found
@@ -205,31 +221,33 @@ class Partition:
         for i, (node, plan) in enumerate(zip(self.nodes, self.program.nodes, strict=True)):
             for port, source in enumerate(plan.inputs):
                 if isinstance(source, Edge) and i not in idle:
+                    # Of an idle node the targets go to whoever feeds it.
                     maker = idle.get(source.node, source)
                     self.nodes[maker.node].targets[maker.output].append((node, port))
             if i in idle:
+                # It never fires, so the turn must not wait for it.
                 node.layout.fires -= 1
             for i in plan.controls:
                 self.nodes[i].control_targets.append(node)
             if plan.kind is NodeKind.ENTER:
                 node.to_layout = self._layout((*plan.frame, plan.attrs["frame"]))
+                # A new entry waits for so many constants before its nodes fire together: see `fused_firing`.
                 node.to_layout.constants += bool(plan.attrs.get("is_constant"))
         for i, taken in consumed_takes(self.program).items():
             self.nodes[i].uses = [self.nodes[k] for k in sorted(taken)]
 
     def _idle(self) -> dict[int, Edge]:
-        """The nodes that only say that their input decides over another turn, and where that comes from.
-
-        Nothing else is asked of them here: whoever takes what they give takes their input, and they never
-        fire. One firing less a turn: of a loop of two scalars 8.85 → 8.26 µs.
-        """
+        """The nodes that only say that their input decides over another turn, and where that comes from."""
         nodes = self.program.nodes
         awaited = {c for node in nodes for c in node.controls}
+        # Whoever takes what they give takes their input, and they never fire: of a loop of two scalars 8.85 →
+        # 8.26 µs a turn.
         return {
             i: node.inputs[0]
             for i, node in enumerate(nodes)
             if node.kind is NodeKind.LOOP_COND
             and isinstance(node.inputs[0], Edge)
+            # Something waits for it, or it for something: then it has to fire.
             and not node.controls
             and i not in awaited
         }
@@ -242,6 +260,7 @@ class Partition:
             node.i = len(layout.first)
             node.slot = len(layout.slots)
             layout.fires += 1
+            # From outside: their one slot is filled by whoever feeds the step, or by a link.
             if plan.kind in (NodeKind.FEED, NodeKind.RECV):
                 node.n_in = 1
                 layout.first.append(1 + node.controls)
@@ -253,19 +272,25 @@ class Partition:
             edges = [source for source in plan.inputs if isinstance(source, Edge)]
             back = [e for e in edges if kinds[e.node] is NodeKind.NEXT_ITERATION]
             if node.merge:
+                # The turn that enters waits for the Enters, every later one for the back edges; a merge of
+                # branches waits for all in both.
                 layout.first.extend((len(edges) - len(back), node.controls))
                 layout.later.extend((len(back) or len(edges), node.controls))
+                # the live value and its index
                 layout.slots.extend((None, None))
                 if not edges or len(edges) < len(plan.inputs):
                     raise InternalError("a merge takes one edge or more, and no constants", where=plan.where)
                 continue
+            # A back edge leads into the next turn, where only a merge expects other inputs than in the first.
             if back:
                 raise InternalError("a next_iteration leads to a merge", where=plan.where)
             layout.first.append(len(edges) + node.controls)
             layout.later.append(len(edges) + node.controls)
+            # Constants lie in their slots from the start, in every tag.
             layout.slots.extend(
                 self._constant(s.value, plan) if isinstance(s, Constant) else None for s in plan.inputs
             )
+            # Nothing will complete it: it is put into the ring when its tag starts.
             if not edges and not node.controls:
                 layout.sources.append(node)
 
@@ -284,6 +309,7 @@ class Partition:
             case NodeKind.RELEASE:
                 node.run = self._release(node)
             case NodeKind.SWITCH:
+                # Of a value the side that is not chosen gets DEAD, so that it ends.
                 node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
             case NodeKind.FEED | NodeKind.RECV | NodeKind.LOOP_COND | NodeKind.PASS:
                 node.run = lambda live, args: node.emit(live, args[0])
@@ -303,21 +329,27 @@ class Partition:
         try:
             kernel = registry.find(plan.op, device.library)
         except PlacementError as error:
+            # The registry knows op and library, but not which line of the user asked.
             raise error.at(plan.where) from None
         function = kernel.bind(plan.attrs)
         if isinstance(device, Gpu):
             node.run = submit_kernel(node, device.submit, function, random=plan.kind is NodeKind.RANDOM)
             return None
+        # It needs its tag, which a compiled closure does not hand on.
         if plan.kind is NodeKind.RANDOM:
             node.run = lambda live, args: node.emit(live, function(*args, counter=counter(live)))
             return None
+        # Known shapes tell beforehand that it is short: it is never measured.
         cost = self._static_cost(kernel, plan)
         if cost is not None and device.surely_inline(cost):
             self._units[node] = cost
             short = between(function, self._describe_inputs(plan))
+            # An operator of Python stands in for it: it takes numbers of numpy sooner than arrays without
+            # axes.
             node.operand = short is not function
             node.run = lambda live, args: node.emit(live, short(*args))
             return short
+        # One for node and device, which the session reports as what the kernel takes.
         estimate = self._estimates[plan.name, device.name] = Estimate(kernel, dict(plan.attrs))
         node.run = measure_kernel(node, device, function, estimate)
         return None
@@ -348,10 +380,12 @@ class Partition:
 
     def _constant(self, value: Any, plan: PlanNode) -> Any:
         """Returns a constant as an array of the device that computes with it."""
+        # What hands it on unchanged keeps the host's.
         if plan.kind in _HOLDS_ARRAYS_OF_THE_HOST:
             return value
         found = self._bring(self._device(plan), value)
         if plan.kind is NodeKind.KERNEL and not isinstance(self._device(plan), Gpu):
+            # An operator takes a number of numpy sooner than an array without axes.
             return scalar(found) if self._is_between_scalars(plan) else found
         return found
 
@@ -368,6 +402,7 @@ class Partition:
         """Returns a constant as an array of a device, which gets it once."""
         if not isinstance(device, Gpu):
             return value
+        # by identity: the program keeps the value alive for as long as this dictionary lives
         key = (device.name, id(value))
         if key not in self._copies:
             self._copies[key] = device.constant(value)
@@ -396,6 +431,7 @@ class Partition:
             sizes = tuple(n for n in shape if n is not None)
             if len(sizes) < len(shape):
                 return None
+            # by shapes alone: no array exists yet
             args.append(Shaped(sizes))
         return kernel.cost(*args, **plan.attrs)
 
@@ -405,6 +441,7 @@ class Partition:
         try:
             ref = self._around.find(plan.resource)
         except ActorflowError as error:
+            # found or made when the plan is installed, so the error has to be placed here
             raise error.at(plan.where) from error.__cause__
         sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
@@ -413,6 +450,7 @@ class Partition:
         def run(live: IterationState, args: Sequence[Any]) -> None:
             reply = Completion(node, live)
             call = Call(reply, body(args))
+            # ORDER: noted before it is asked: an answer may come at once, and takes itself off.
             if may_wait:
                 live.step.wait_in(ref, reply)
             ref.put(call, sender)
@@ -429,6 +467,7 @@ class Partition:
 
         def run(live: IterationState, args: Sequence[Any]) -> None:
             reply = Completion(node, live)
+            # ORDER: as in `_request`.
             if may_wait:
                 live.step.wait_in(ref, reply)
             ref.put(Call(reply, body(live.step, args)), self._around.sender)

@@ -41,7 +41,7 @@ from actorflow.plan.program import Holder, Holding
 from actorflow.values.arrays import Array
 
 
-class InitialConstant(Waiter):
+class InitialValue(Waiter):
     """The initial value of a variable: whether it has been given, and who is giving it.
 
     While somebody is, it is a node of the wait-for graph: of others' initial values, and of its step.
@@ -64,7 +64,7 @@ class SharedResource:
     """What is held under a shared name."""
 
     ref: Ref
-    first: InitialConstant
+    first: InitialValue
 
 
 async def reset(system: ActorSystem, container: str | None = None) -> None:
@@ -91,13 +91,16 @@ async def reset(system: ActorSystem, container: str | None = None) -> None:
     if name is not None and not isinstance(name, str):
         message = f"reset takes the name of a container, or None for all, got {container!r:.60}"
         raise ConfigError(message)
+    # Only in the event loop of the system: nothing in it is guarded against other threads.
     system.check_here()
+    # ORDER: out of the names first, so that a step that asks while it stops finds a new one.
     for kept in _containers(system).reset(container):
         await system.stop(kept.ref)
 
 
 def _containers(system: ActorSystem) -> Containers[SharedResource]:
     """The shared names of a system."""
+    # kept by the system, so that all its sessions see the same names
     found: Containers[SharedResource] = system.attached.setdefault(Containers, Containers())
     return found
 
@@ -114,6 +117,7 @@ class Resources:
 
     Attributes:
         refs: The actors that have been started.
+        containers: What is shared in the actor system, by name.
         write_counts: How the writes of the session's own variables found their memory.
     """
 
@@ -134,16 +138,17 @@ class Resources:
         self._source = source
         self._submit = submit
         self._max_messages = max_messages
-        self._containers = _containers(system)
-        self._forgotten = self._containers.resets
-        self._firsts: dict[str, InitialConstant] = {}
+        self.containers = _containers(system)
+        # How many resets this session has seen: one more means that some of `refs` may be stopped.
+        self._forgotten = self.containers.resets
+        self._firsts: dict[str, InitialValue] = {}
         self._producers = producers
         self._starvation_s = starvation_s
 
     @property
     def resets(self) -> int:
         """How often shared state of the system has been dropped: what was found before may be gone."""
-        return self._containers.resets
+        return self.containers.resets
 
     def find(self, holder: Holder) -> Ref:
         """Returns the address of the holder.
@@ -154,6 +159,7 @@ class Resources:
             StateError: when other state has the shared name of the holder.
         """
         self._system.check_here()
+        # A reset tells nobody: whoever uses shared state next notices.
         if self._forgotten != self.resets:
             self._forget()
         ref = self.refs.get(holder)
@@ -161,14 +167,16 @@ class Resources:
             ref = self.refs[holder] = self._spawn(holder)
         return ref
 
-    def first(self, name: str) -> InitialConstant:
+    def first(self, name: str) -> InitialValue:
         """Returns what is known of the initial value of a variable; shared with the variable."""
         self._system.check_here()
         definition = self._graph.resources[name]
         if definition.shared_name is None:
-            return self._firsts.setdefault(name, InitialConstant(name))
+            # a private variable's is the session's own
+            return self._firsts.setdefault(name, InitialValue(name))
+        # Starts it if need be, so that there is an entry to share.
         self.find(Holder(Holding.RESOURCE, name))
-        kept = self._containers.find(definition)
+        kept = self.containers.find(definition)
         assert kept is not None
         return kept.first
 
@@ -183,17 +191,16 @@ class Resources:
         self.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
 
     async def stop(self) -> None:
-        """Stops those of the session; optimizers first, since they write to the others.
-
-        Shared ones live on; they forget what the session wrote, which nobody will retry.
-        """
+        """Stops those of the session; optimizers first, since they write to the others."""
         shared_ones = [ref for holder, ref in self.refs.items() if self._is_shared(holder)]
         try:
+            # An optimizer finds its variables as it starts, so in reverse it stops before them.
             for holder, ref in reversed(tuple(self.refs.items())):
                 if not self._is_shared(holder):
                     await self._system.stop(ref)
         finally:  # ORDER: what an optimizer still does to shared state comes before
             for ref in shared_ones:
+                # They live on, and forget what the session wrote: nobody will retry it.
                 ref.signal(Forget(self._source))
 
     def _is_shared(self, holder: Holder) -> bool:
@@ -205,10 +212,12 @@ class Resources:
         gone = set()
         for holder, ref in tuple(self.refs.items()):
             if self._is_shared(holder):
-                kept = self._containers.find(self._graph.resources[holder.name])
+                kept = self.containers.find(self._graph.resources[holder.name])
+                # gone, or already made anew by another session
                 if kept is None or kept.ref is not ref:
                     gone.add(holder.name)
                     del self.refs[holder]
+        # An optimizer's moments belong to the values that are gone: it begins anew as well.
         for holder, ref in tuple(self.refs.items()):
             if holder.kind is Holding.OPTIMIZER and gone.intersection(self._trained_by(holder.name)):
                 ref.stop()
@@ -226,18 +235,21 @@ class Resources:
         definition = self._graph.resources[holder.name]
         key = shared_key(definition)
         contents = {name: self._constant(port) for name, port in definition.contents.items()}
+        # A shared resource is written by several sessions: none of them counts its writes as its own.
         make = partial(
             self._make, definition, ActorInputs(self.write_counts if key is None else WriteCounts(), contents)
         )
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
-        kept = self._containers.open(definition, contents)
+        kept = self.containers.open(definition, contents)
         if kept is None:
+            # INVARIANT: nothing suspends between looking and adding, so that two sessions cannot both make
+            # it.
             kept = SharedResource(
                 self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make),
-                InitialConstant(key.name, shared=True),
+                InitialValue(key.name, shared=True),
             )
-            self._containers.add(definition, kept, contents)
+            self.containers.add(definition, kept, contents)
         return kept.ref
 
     def _make(self, definition: ResourceDef, given: ActorInputs) -> Actor:
@@ -265,6 +277,7 @@ class Resources:
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
         node = _update(self._graph, key)
+        # ORDER: its variables are found, and so started, before it: see `stop`.
         variables = {v: self.find(Holder(Holding.RESOURCE, v)) for v in node.attrs["resources"]}
         source = Source(f"{self._source}/optimizer/{key}")
         order = in_order(variables, self._graph.resources)
@@ -274,6 +287,7 @@ class Resources:
                 actor = optimizer_actor(self._graph.objects[key])
                 tell_of_rows(actor, self._graph, key, variables)
                 return actor.bind(variables, source, self._submit, order, self.write_counts)
+            # It is made when its first step runs: the error says where `minimize` stood.
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 
@@ -286,8 +300,10 @@ class Resources:
         if isinstance(found, UserFunction):
             return self._start(f"{self._source}/{key}", lambda: user_code_actor_of(key, found))
         if isinstance(found, RunningActor):
+            # An actor of the user's own, made elsewhere: asked, never stopped, and only in its own system.
             check_here(found.ref, self._system)
             return self._start(f"{self._source}/{key}", lambda: asker(key, objects, found.ref))
+        # Made for this session, so it ends with who asks it.
         made = self._start(f"{self._source}/{key}", partial(user_actor, key, found))
         return self._start(f"{self._source}/asks/{key}", lambda: asker(key, objects, made, owns=True))
 
@@ -310,6 +326,7 @@ def optimizer_actor(optimizer: Any) -> OptimizerActor:
     hint = "pass an af.optim rule, a subclass of af.OptimizerActor, or lambda: MyOptimizer(...)"
     try:
         actor = optimizer()
+    # It says itself what is wrong.
     except ActorflowError:
         raise
     except Exception as error:
@@ -322,11 +339,10 @@ def optimizer_actor(optimizer: Any) -> OptimizerActor:
 
 
 def tell_of_rows(actor: OptimizerActor, graph: Graph, key: str, names: Collection[str]) -> None:
-    """Tells of which of the named variables an actor of the user's takes rows as dense gradients.
-
-    What a Transform takes was told when the update was built; a class that says `sparse = False` means it.
-    """
+    """Tells of which of the named variables an actor of the user's takes rows as dense gradients."""
+    # `sparse` said anywhere below OptimizerActor, True or False, is a decision of the user's.
     meant = any("sparse" in vars(kind) for kind in type(actor).__mro__ if kind not in OptimizerActor.__mro__)
+    # A Transform's rows were told when the update was built, and who says `sparse = False` means it.
     if actor.sparse or meant or isinstance(graph.objects[key], Transform):
         return
     node = _update(graph, key)

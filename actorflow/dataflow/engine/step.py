@@ -32,6 +32,7 @@ class Ended(ActorflowError):
 
 
 _ENDED = Ended("the step has ended")
+# Not the step's error: that knows frames, and frames know the tag, and none of them would be freed.
 _ABORTED = Ended(
     "the step has ended before its values came"
 )  # not its error: that knows frames, and they the tag
@@ -61,7 +62,10 @@ class Step:
             `plan.partition.partition`.
         early: What has come of turns that have not begun here, by frame and turns: how it is offered then.
         told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
+        lingers: Whether something of it may still happen once it has ended: never, all is in this process.
     """
+
+    lingers = False
 
     __slots__ = (
         "_turned_at",
@@ -127,11 +131,13 @@ class Step:
         """Takes the value of fetch `k`; the last one ends the step."""
         if value is DEAD:
             message = f"fetch {node.name!r} was not computed: its branch was not taken in this step"
+            # Nobody can be given a value for it; the other fetches end with it.
             self.abort(FetchError(message, where=Where(node=node.name, step=self.id)))
             return
         self.values[k] = value
         if self.told is not None:
             self.told(k)
+        # ORDER: told before the last one ends the step.
         self.count_sent()
 
     def count_sent(self) -> None:
@@ -140,8 +146,10 @@ class Step:
         if not self.left and not self.ended:
             assert self.state is not None
             self.ended = True
+            # Whatever still comes for it, of nodes that nobody fetched, finds the tombstone.
             end(self.state, _ENDED)
             self.state = None
+            # Whoever ran it may have been cancelled.
             if not self.future.done():
                 self.future.set_result(self.values)
 
@@ -156,6 +164,7 @@ class Step:
         assert self.early is not None
         for offer in self.early.pop((path, live.turns), ()):
             offer()
+        # None again when empty: `start` asks at every turn of every loop.
         self.early = self.early or None
 
     def wait_in(self, ref: Ref, reply: Reply) -> None:
@@ -178,6 +187,7 @@ class Step:
 
     def blocked(self) -> Blocked[Any]:
         """Returns what it waits for, as far as that is code of the user, or its admission."""
+        # Before its admission it has asked nobody: other steps are all it waits for.
         if self.ahead is not None:
             return Blocked((), tuple(self.ahead()))
         nodes = (node_of(ref, reply) for reply, ref in (self.calls or {}).items())
@@ -199,19 +209,24 @@ class Step:
             now: The time of this look.
             named: The name of a step, or the like, of which it is known in turn for what it waits.
         """
+        # More turns than at the last look: until then it did not wait.
         if self.turns != self._turns_seen:
             self._turns_seen, self._turned_at = self.turns, now
+        # Not begun, or computing, or nothing asked of anybody: it can go on by itself.
         if self.state is None or self.running or not self.calls:
             return None
         found: dict[str, float] = {}
         for reply in self.calls:
             if reply in waits:
                 name, since = waits[reply]
+                # Of several calls at one resource the one that came last counts; turning loops reset all.
                 found[name] = max(since, self._turned_at, found.get(name, since))
                 continue
+            # Else it may wait for code of the user, and that for steps: those count as a resource.
             node = node_of(self.calls[reply], reply)
             below = None if node is None else steps_below(node, lambda each: named(each) is not None)
             if not below:
+                # One call that may be answered without anybody's help: then it starves for nothing.
                 return None
             found.update((str(named(each)), max(self.since, self._turned_at)) for each in below)
         return found
@@ -222,14 +237,12 @@ class Step:
         return tuple(node.plan.resource.name for node in self.taken or ())
 
     def mark_used(self, nodes: Iterable[Any], live: IterationState) -> None:
-        """Notes that what these nodes took has been used for a tag: an abort will not give it back.
-
-        What was taken in later turns has not been. What is carried from one turn into another counts as used
-        when that turn could have used what it took itself.
-        """
+        """Notes that what these nodes took has been used for a tag: an abort will not give it back."""
         assert self.taken is not None
         for node in nodes:
             entries = self.taken.pop(node, ())
+            # What was taken in later turns has not been used. What is carried from one turn into another
+            # counts as used when that turn could have used what it took itself.
             if live.frame is not None and (later := [e for e in entries if is_later(e[2], live)]):
                 self.taken[node] = later
 
@@ -241,6 +254,7 @@ class Step:
 
     def give_back(self) -> None:
         """Gives back what was taken and has not been used: nobody will use it."""
+        # Emptied before anybody is told: nothing is given back twice.
         taken, self.taken = self.taken, None
         for entries in (taken or {}).values():
             for ref, undo, _ in entries:
@@ -248,14 +262,17 @@ class Step:
 
     def abort(self, error: BaseException) -> None:
         """Ends the step with `error`: every tag of it becomes a tombstone, every call is taken back."""
+        # Whatever comes later finds the tombstone: the first end is the only one.
         if self.ended:
             return
         self.ended = True
         if self.state is not None:  # else it still waits for admission
+            # ORDER: the tombstone first: answers that come while calls are taken back are dropped.
             end(self.state, _ABORTED)
             self.state = None
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
+            # A handler that works on the call for long would not see a message.
             if reply.interrupt is not None:
                 reply.interrupt()
             else:
@@ -269,18 +286,30 @@ class Step:
         if not self.future.done():
             self.future.cancel()
         self.abort(StepAborted(f"step {self.id} was cancelled by its caller"))
+        # Also when it has just ended well, and `abort` did nothing: nobody will use what it took.
         self.give_back()
 
     def forget(self) -> None:
         """Lets go of its error, the traceback of which knows the step: who ran it has the error."""
+        # A future that nobody awaits, in place of that which holds the error.
         self.future = self.future.get_loop().create_future()
         self.future.cancel()
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""
+        if self.ahead is not None:
+            self.abort(not_admitted(self.name, self.deadline_s))
+            return
+        # Asked before the abort, which lets go of all that it waits for; four are enough for one line.
         waits = "; ".join(self.waits(self)[:4]) if self.waits is not None else ""
         message = f"step {self.id} did not end within its deadline of {self.deadline_s:g} s"
         if waits:
             message = f"{message}; it waits for {waits}"
         hint = "raise deadline_s, or look at session.dump() while it hangs"
         self.abort(DeadlinePassed(message, where=Where(step=self.id), hint=hint))
+
+
+def not_admitted(name: str, deadline_s: float | None) -> DeadlinePassed:
+    """Returns the error of a step the deadline of which has passed while it waited for admission."""
+    message = f"{name} did not end within its deadline of {deadline_s:g} s; it was not admitted"
+    return DeadlinePassed(message, hint="raise deadline_s, or the max_steps of the session")

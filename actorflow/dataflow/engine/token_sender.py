@@ -32,24 +32,25 @@ class TokenSender(Protocol):
 
 
 def send_later(node: NodeActor, exchange: TokenSender) -> Callable[[IterationState], None]:
-    """Returns how a value leaves: at once, and the step is done with it; a control edge sends a truth.
-
-    What leaves within a loop is done with when the loop has ended: see `node`.
-    """
+    """Returns how a value leaves: at once."""
     slot, n_in, i = node.slot, node.n_in, node.i
     key, to = node.plan.attrs["key"], node.plan.attrs["destination"]
 
     def fire(live: IterationState) -> None:
         step = live.step
+        # A control edge has no value: it sends a truth, or DEAD.
         value = live.slots[slot] if n_in else _FIRED
+        # OWNS: the link from here on; the slot lets go of it.
         live.slots[slot : slot + n_in] = [None] * n_in
         if live.controls_dead is not None and i in live.controls_dead:
             value = DEAD
         if live.frame is None:
             exchange.send(step, key, value, to, ())
+            # It has left: of a value outside of loops the step needs to know no more.
             step.count_sent()
         else:
             exchange.send(step, key, value, to, live.turns)
+            # Within a loop the turn counts the firing, and the step is done with it when the loop has ended.
             node.finish(live, ())
 
     return fire

@@ -70,6 +70,7 @@ class OnnxNode:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Returns an attribute, or `default` when the model does not give it."""
+        # Noted, so that what no builder asked for can be refused.
         self.asked.add(name)
         return self.attributes.get(name, default)
 
@@ -117,8 +118,10 @@ class OnnxNode:
             return
         from_inputs = [n for i in unknown for n in placeholders_of(self.inputs[i])]
         from_values = [n for i in unknown for n in value_inputs(self.inputs[i])]
+        # Only what may be a setting: images that a size is computed of are not to be fixed.
         names = tuple(dict.fromkeys(n.name for n in from_values if _is_setting(n)))
         which = f"input {unknown[0]}" if len(unknown) == 1 else f"inputs {', '.join(map(str, unknown))}"
+        # A refusal and no error at once: `load` gathers all of them.
         refused = RefusedNode(
             f"the value of {which} must be known when the model is loaded",
             hint=_advice(from_inputs, names),
@@ -154,9 +157,11 @@ class OnnxNode:
         axes = range(len(shape)) if axes is None else tuple(axes)
         if any(not -len(shape) <= axis < len(shape) for axis in axes):
             self.refuse(f"input {index} must have an axis {max(axes)}, got {shape}")
+        # Sizes that are asked for, and no others: the rest may stay open.
         found = tuple(shape[axis] for axis in axes)
         if None in found:
             from_inputs = placeholders_of(self.inputs[index])
+            # Of inputs that hold sizes the values would do, too.
             names = tuple(n.name for n in from_inputs if _gives_sizes(n))
             refused = RefusedNode(
                 f"the sizes of input {index} must be known, got {shape}",
@@ -176,6 +181,7 @@ def _advice(inputs: Iterable[Node], settings: Sequence[str]) -> str | None:
 
     What is computed with is never to be fixed: the model would be one for that input alone.
     """
+    # A placeholder whose sizes are open, and that is no setting: its sizes would do.
     of_open_sizes = (n.name for n in inputs if n.name not in settings and not n.outputs[0].is_static)
     rest = list(dict.fromkeys(of_open_sizes))
     said = [
@@ -208,6 +214,7 @@ def builder(domain: str, *ops: str) -> Callable[[Builder], Builder]:
 
     def register(function: Builder) -> Builder:
         for op in ops:
+            # Both names of ONNX's own domain are one.
             _TABLE["" if domain in STANDARD else domain, op] = function
         return function
 

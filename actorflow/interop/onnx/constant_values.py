@@ -21,14 +21,17 @@ def known_value(tensor: Tensor) -> Array | None:
     """Returns the value that `tensor` has in every step, or None when it depends on more than constants."""
     graph = tensor.graph
     nodes = _ancestors(tensor)
+    # One impure node among them, and the value may differ from step to step.
     if not all(_is_pure(node) for node in nodes):
         return None
     values: dict[Port, Array] = {}
+    # NaN and infinities of constants are as good as others.
     with np.errstate(all="ignore"):
         for node in nodes:
             if node.op == "constant":
                 outputs = (graph.constants[node.attrs["constant"]],)
             else:
+                # The kernel for numpy, run at once.
                 kernel = registry.find(node.op).bind(node.attrs)
                 found = kernel(*(values[port] for port in node.inputs))
                 outputs = found if isinstance(found, tuple) else (found,)
@@ -53,10 +56,12 @@ def _ancestors(tensor: Tensor, *, through_sizes: bool = True) -> list[Node]:
     left = [tensor.port.node]
     while left:
         node = graph.nodes[left.pop()]
+        # What is known of sizes alone need not be fixed.
         for port in node.inputs if through_sizes or node.op not in ("shape", "size") else ():
             if port.node not in found:
                 found.add(port.node)
                 left.append(port.node)
+    # In the order in which they were built: inputs come first.
     return [graph.nodes[i] for i in sorted(found)]
 
 
@@ -77,9 +82,11 @@ def known_sizes(tensor: Tensor) -> tuple[Dim, ...] | None:
     inputs = [Tensor(tensor.graph, port) for port in node.inputs]
     if node.op == "shape":
         return inputs[0].shape
+    # Joined of parts, each of which may be known.
     if node.op in ("concat", "stack"):
         parts = [known_sizes(part) for part in inputs]
         return None if None in parts else tuple(size for part in parts for size in part or ())
+    # What changes no element, or only how it is laid out.
     if node.op in ("cast", "identity", "reshape", "expand_dims", "squeeze") and len(inputs) == 1:
         return known_sizes(inputs[0])
     if node.op in ("gather", "slice"):
@@ -89,6 +96,7 @@ def known_sizes(tensor: Tensor) -> tuple[Dim, ...] | None:
     sizes = tensor.shape
     if sizes is None or len(sizes) > 1 or None in sizes:
         return None
+    # As many numbers as the vector has, none of them known.
     return (None,) * (sizes[0] or 0) if sizes else (None,)
 
 
@@ -100,11 +108,13 @@ def _choose(node: Node, inputs: list[Tensor]) -> tuple[Dim, ...] | None:
     places = np.arange(len(sizes))
     if node.op == "slice":
         (part,) = node.attrs["index"]
+        # A text stands for an index that the step computes.
         if isinstance(part, str):
             return None
         chosen = places[slice(*part[1:])] if isinstance(part, tuple) else places[part]
     else:
         indices = known_value(inputs[1])
+        # An index out of range is left to the step's error.
         if indices is None or not all(-len(sizes) <= i < len(sizes) for i in indices.reshape(-1)):
             return None
         chosen = places[indices]

@@ -31,9 +31,11 @@ def extents(x: Tensor) -> tuple[Extent, ...]:
 
 def prod(sizes: Sequence[Extent]) -> Extent:
     """The product of sizes; 1 of none."""
+    # Numbers at load time; what is computed comes behind.
     found: Extent = product_of(size for size in sizes if isinstance(size, int))
     for size in sizes:
         if isinstance(size, Tensor):
+            # A factor of 1 needs no node.
             found = size if isinstance(found, int) and found == 1 else ops.multiply(size, found)
     return found
 
@@ -98,6 +100,7 @@ def dims(sizes: Sequence[Extent]) -> tuple[int | None, ...]:
 def reshape(x: Tensor, sizes: Sequence[Extent]) -> Tensor:
     """`x` under a shape of these sizes, of which one may be -1: whatever is left."""
     computed = [i for i, size in enumerate(sizes) if isinstance(size, Tensor)]
+    # One open size is what is left: the shape keeps its known ones.
     if len(computed) == 1 and -1 not in dims_or_rest(sizes):
         sizes = [-1 if i == computed[0] else size for i, size in enumerate(sizes)]
         computed = []
@@ -123,6 +126,7 @@ def count_from(count: Extent, start: Extent = 0) -> Tensor:
     if isinstance(count, int):
         steps = ops.arange(count, dtype="int64")
         return steps if isinstance(start, int) and start == 0 else ops.add(steps, start)
+    # The bounds of arange are of one dtype.
     return ops.arange(scalar(start), ops.add(count, start), ops.constant(1, "int64"))
 
 
@@ -132,6 +136,7 @@ def slice_axis(x: Tensor, axis: int, count: Extent, start: Extent = 0) -> Tensor
         index = [slice(None)] * len(x.shape or ())
         index[axis] = slice(start, start + count)
         return ops.slice(x, tuple(index))
+    # `slice` takes numbers alone; places do for any.
     return ops.gather(x, count_from(count, start), axis)
 
 
@@ -142,13 +147,17 @@ def pad(x: Tensor, pairs: Sequence[tuple[Extent, Extent]], mode: str = "constant
     end ("edge"), of the mirrored axis ("reflect"), of the axis from its other end ("wrap"), or `value`.
     """
     for axis, (before, behind) in enumerate(pairs):
+        # Nothing to add.
         if isinstance(before, int) and isinstance(behind, int) and before == behind == 0:
             continue
         size = extent(x, axis)
+        # From so far before the first place, below 0, to behind the last.
         at = count_from(plus(plus(size, before), behind), minus(0, before))
         if mode == "reflect":
+            # There and back without the ends twice.
             period = most(prod([2, minus(size, 1)]), 1)
             way = ops.remainder(at, period)
+            # The way back counts down.
             kept = ops.minimum(way, ops.subtract(scalar(period), way))
         elif mode == "wrap":
             kept = ops.remainder(at, size)

@@ -68,11 +68,13 @@ def load(
             the text lists all of it, with the nodes' names. When a builder raises by mistake, that
             is the cause.
     """
+    # ORDER: arguments first, then the file: a mistake in them costs no reading.
     _check_asked(fixed, shapes, trainable, graph)
     model, called = proto.read(source)
     graph = Graph() if graph is None else graph
     asked = ImportRequest(fixed or {}, shapes or {}, weights(model.graph, trainable))
     walk = _walk(model, graph, asked)
+    # All that was refused in one error.
     if walk.problems:
         raise _unsupported_error(called, walk.problems)
     outputs = dict(zip(walk.output_names, walk.outputs(), strict=True))
@@ -87,6 +89,7 @@ def inputs_to_fix(source: Any, *, shapes: Mapping[str, Iterable[Dim]] | None = N
     """
     _check_asked(None, shapes)
     model, _ = proto.read(source)
+    # In a graph of its own, which nobody sees.
     walk = _walk(model, Graph(), ImportRequest({}, shapes or {}, frozenset()))
     needed = {name for problem in walk.problems for name in problem.needs}
     return tuple(name for name in walk.inputs if name in needed)
@@ -98,6 +101,7 @@ def _walk(model: proto.Model, graph: Graph, asked: ImportRequest) -> Walk:
     version, newest = walk.opsets.get("", OLDEST), proto.newest_opset()
     if not OLDEST <= version <= newest:
         what = f"opsets {OLDEST} to {newest} are read, got {version}"
+        # Noted, and the walk goes on: nodes of a newer opset may still be readable.
         walk.problems.append(Problem("model", what, "onnx.version_converter.convert_version"))
     with graph:
         walk.run()
@@ -121,6 +125,7 @@ def _check_asked(fixed: Any, shapes: Any, trainable: Any = False, graph: Any = N
         if isinstance(sizes, str) or not isinstance(sizes, Iterable):
             message = f"load(..., shapes=...) takes a tuple of sizes, got {sizes!r:.60} for {name!r}"
             raise OnnxError(message, hint=f"load(..., shapes={{{name!r}: (1, None)}})")
+    # A text is an iterable of its letters.
     named = isinstance(trainable, Iterable) and not isinstance(trainable, str | bytes | Mapping)
     if not isinstance(trainable, bool) and not named:
         message = (

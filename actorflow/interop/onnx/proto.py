@@ -47,12 +47,14 @@ def read(source: Any) -> tuple[Model, str]:
         path = os.fspath(source)
         called = f"the ONNX model {path!r}"
         model = _from_file(path, called)
+    # Bytes have no folder in which the other file could lie.
     if any(_is_elsewhere(tensor) for tensor in model.graph.initializer):
         message = f"{called} has data that lies in another file"
         raise OnnxError(message, hint="load the model by its path")
     checker = package("onnx.checker")
     try:
         checker.check_model(model)
+        # Functions of the model's own become nodes, so that builders see ops alone.
         if model.functions:
             model = package("onnx.inliner").inline_local_functions(model)
     except (checker.ValidationError, ValueError) as error:  # ValueError: a name that is no text
@@ -66,6 +68,7 @@ def _from_file(path: str, called: str) -> Model:
         with open(path, "rb") as file:
             model = _parse(file.read(), called)
         external = package("onnx.external_data_helper")
+        # Beside the model, whatever the current folder is.
         external.load_external_data_for_model(model, os.path.dirname(path))
     except (OSError, ValueError, package("onnx.checker").ValidationError) as error:
         message = f"{called} cannot be read: {_first_line(error)}"
@@ -88,6 +91,7 @@ def _first_line(error: BaseException) -> str:
 
 def opsets(model: Model) -> dict[str, int]:
     """Returns the version of each domain that the model uses."""
+    # The two names of ONNX's own domain.
     return {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
 
 
@@ -100,6 +104,7 @@ def dtype_of(elem_type: int | str) -> DType:
     """Returns the dtype of an ONNX element type (once its name); OnnxError when no tensor has it."""
     kinds = package().TensorProto.DataType
     name = elem_type if isinstance(elem_type, str) else str(elem_type)
+    # A name was taken by some old models.
     if elem_type in kinds.values():
         name = kinds.Name(elem_type)
     try:
@@ -129,6 +134,7 @@ def spec_of(value_info: Any) -> Spec:
 def array_of(tensor: Any) -> Array:
     """Returns the array of a TensorProto; raises OnnxError when no tensor has its dtype."""
     dtype = dtype_of(tensor.data_type)
+    # A tensor in an attribute may lie elsewhere, too.
     if _is_elsewhere(tensor):
         message = "its data lies in another file"
         raise OnnxError(message, hint="load the model by its path")
@@ -148,9 +154,11 @@ def attribute_of(attribute: Any) -> Any:
     onnx = package()
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
+        # Texts are bytes in ONNX.
         return value.decode("utf-8", "replace")
     if isinstance(value, onnx.TensorProto):
         return array_of(value)
+    # Of protobuf's own container.
     if attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
         return tuple(value)
     if attribute.type == onnx.AttributeProto.STRINGS:

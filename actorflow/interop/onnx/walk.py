@@ -71,6 +71,7 @@ class Walk:
         self.opsets = opsets
         self.asked = asked
         self.initialisers = {tensor.name for tensor in graph.initializer}
+        # "" is an input that was left out.
         self.values: dict[str, Tensor | None] = {"": None} if values is None else dict(values)
         self.inputs: dict[str, Tensor] = {}
         self.variables: dict[str, Variable] = {}
@@ -81,6 +82,7 @@ class Walk:
         self._check_names()
         self._constants()
         for value_info in self.proto.input:
+            # Models of old list initialisers among the inputs as well: values, not placeholders.
             if value_info.name not in self.initialisers:
                 self._note(f"input {value_info.name!r}", self._input, value_info)
         self._nodes()
@@ -97,6 +99,7 @@ class Walk:
 
     def _body(self, graph: Any, inputs: Inputs) -> tuple[Tensor, ...]:
         """The outputs of a graph that lies in a node, built for these inputs; it sees all around it."""
+        # A body sees the names around it, and its own stay its own.
         inside = Walk(graph, self.opsets, self.asked, self.values)
         inside.values.update(zip((i.name for i in graph.input), inputs, strict=True))
         inside._constants()
@@ -105,6 +108,7 @@ class Walk:
             what = "; ".join(f"{p.place}: {p.what}" for p in inside.problems)
             refused = RefusedNode(f"its body has {what}", hint=inside.problems[0].hint)
             refused.needs = tuple(name for p in inside.problems for name in p.needs)
+            # As a refusal of the node that has it: with its place.
             raise refused
         if any(name not in inside.values for name in inside.output_names):
             raise _Behind
@@ -139,8 +143,10 @@ class Walk:
         """Builds one thing, and notes it when that is refused."""
         try:
             build(*args)
+        # A builder's mistake is no refusal: its cause is to be seen.
         except BuilderFailed:
             raise
+        # Noted where it began.
         except _Behind:
             return
         except RefusedNode as error:
@@ -151,6 +157,7 @@ class Walk:
     def _initialiser(self, tensor: Any) -> None:
         array = proto.array_of(tensor)
         if tensor.name not in self.asked.weights:
+            # A constant.
             self.values[tensor.name] = as_tensor(array, name=tensor.name)
             return
         variable = self.variables[tensor.name] = Variable(array, name=tensor.name)
@@ -164,6 +171,7 @@ class Walk:
             return
         shape = spec.shape
         if name in self.asked.shapes:
+            # Sizes are said more closely, not changed.
             wanted = check_shape(self.asked.shapes[name])
             try:
                 shape = merge(shape, wanted)
@@ -178,6 +186,7 @@ class Walk:
         if build is None:
             message = f"there is no builder for it, opset {opset}"
             raise OnnxError(message, hint='write the missing ops: @onnx.builder("", "Op")')
+        # What it stands on could not be built, which has been noted.
         if any(i not in self.values for i in node.input):
             raise _Behind
         attributes = {a.name: proto.attribute_of(a) for a in node.attribute}
@@ -187,11 +196,13 @@ class Walk:
         )
         with name_scope(name):
             outputs = _build(build, use)
+        # An attribute that nobody asked for would change what the node does, in silence.
         unread = [a for a in attributes if a not in use.asked]
         if unread:
             message = f"the builder does not know {', '.join(f'{a}={attributes[a]!r:.40}' for a in unread)}"
             raise OnnxError(message, hint=f'write a builder that does: @onnx.builder("", {node.op_type!r})')
         for k, output in enumerate(node.output):
+            # Nobody wants it.
             if not output:
                 continue
             if k >= len(outputs):

@@ -28,6 +28,7 @@ def weights(graph: Any, trainable: bool | Iterable[str]) -> frozenset[str]:
         if node.op_type in _NO_WEIGHTS
         for name in list(node.input)[_NO_WEIGHTS[node.op_type] :]
     }
+    # A weight has an axis: scalars are settings.
     found = (t.name for t in graph.initializer if t.dims and t.name not in settings and _is_float(t))
     return frozenset(found)
 

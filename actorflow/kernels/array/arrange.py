@@ -49,6 +49,7 @@ def tile_grad(grad: Array, like: Array, *, repetitions: tuple[int, ...], xp: Lib
     rank = max(like.ndim, len(repetitions))
     dims = (*(1,) * (rank - like.ndim), *like.shape)
     times = (*(1,) * (rank - len(repetitions)), *repetitions)
+    # Each axis of the result is a pair: which copy, and which element.
     apart = grad.reshape(tuple(n for pair in zip(times, dims, strict=True) for n in pair))
     return xp.sum(apart, axis=tuple(range(0, 2 * rank, 2)), dtype=grad.dtype).reshape(like.shape)
 
@@ -84,14 +85,17 @@ def repeat(
     if isinstance(repeats, int):
         return xp.repeat(x, repeats, axis=axis)
     if repeats is not None:
+        # The numbers are known: the card need not be asked for them.
         origin = xp.asarray(np.repeat(np.arange(len(repeats)), repeats))
         return xp.take(x, origin, axis=axis)
     assert repeats_of_each is not None
     times = repeats_of_each.astype(np.int64)
     _check_repeats(x, times, axis)
+    # Of no elements there is no last end.
     if not x.shape[axis]:
         return x
     ends = cumulative_sum(times, xp)
+    # The element of each place is the first whose end lies behind it.
     origin = xp.searchsorted(ends, xp.arange(int(ends[-1]), dtype=ends.dtype), side="right")
     return xp.take(x, origin, axis=axis)
 

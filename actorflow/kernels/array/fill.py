@@ -23,6 +23,7 @@ def _write_cost(*scalars: Array, **attrs: object) -> float:
 def arange(*given: Array, start: Number, stop: Number, step: Number, dtype: str, xp: Library = np) -> Array:
     """The numbers from start to before stop, step apart; scalars of a card make it wait."""
     as_given = given[0].dtype if given else as_dtype(dtype)
+    # Scalars of a card make it wait.
     if given:
         read = int if given[0].dtype.kind in "iu" else float
         start, stop, step = (read(g) for g in given)
@@ -30,7 +31,9 @@ def arange(*given: Array, start: Number, stop: Number, step: Number, dtype: str,
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
         message = f"arange takes finite numbers and a step other than 0, got {start}, {stop}, {step}"
         raise SpecError(message)
+    # Rounded up in whole numbers: floats would be off by one near 2**53.
     count = -((start - stop) // step) if whole else math.ceil((stop - start) / step)
+    # Counted and then multiplied, so that errors of the step do not add up.
     numbers = xp.arange(max(0, int(count)), dtype=xp.int64 if whole else xp.float64)
     return (numbers * step + start).astype(as_given)
 

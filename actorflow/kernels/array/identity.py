@@ -29,12 +29,10 @@ def _of_arrays(x: Array | TensorList) -> float:
 
 @kernel("copy", only="numpy", cost=_of_arrays)
 def copy(x: Array | TensorList) -> Array | TensorList:
-    """A copy of `x` with the same order of axes in memory, for an edge between two devices of the host.
-
-    A sum adds in the order of the memory: after a copy in C order its last bit could be another. A list is
-    handed on as it is, since both devices see its memory and nobody changes it: one that grows and goes to
-    and fro in each turn of a loop would else be copied whole in each.
-    """
+    """A copy of `x` with the same order of axes in memory, for an edge between two devices of the host."""
+    # A list is handed on as it is: both devices see its memory and nobody changes it; one that grows and goes
+    # to and fro in each turn of a loop would else be copied whole in each. "K": a sum adds in the order of
+    # the memory, and after a copy in C order its last bit could be another.
     return x if isinstance(x, TensorList) else x.copy(order="K")
 
 

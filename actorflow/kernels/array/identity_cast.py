@@ -25,6 +25,8 @@ def cast(x: Array, *, dtype: str, safe: bool = False, xp: Library = np) -> Array
         NumericError: with `safe`, when a value would change.
     """
     to = as_dtype(dtype)
+    # Only floats to integers are left open by C: x86 gives the least integer, ARM and CUDA the nearest. Here
+    # it is the nearest everywhere, and 0 for NaN.
     cut = _is_real(x) and to.kind in "iu"
     made = _whole(x, to, xp) if cut else x.astype(to, copy=False)
     if safe:
@@ -39,6 +41,7 @@ def cast_of_numpy(x: Array, *, dtype: str, safe: bool = False) -> Array:
     Extremes of halves would be found slowly, so they are not asked for.
     """
     to = as_dtype(dtype)
+    # Extremes of halves would be found slowly, so they are not asked for.
     cut = _is_real(x) and to.kind in "iu" and x.size and (x.dtype.itemsize == 2 or not _all_fit(x, to))
     made = _limit(x, to) if cut else x.astype(to, copy=False)
     if safe:
@@ -50,6 +53,7 @@ def _all_fit(x: Array, to: DType) -> bool:
     """Whether all floats, cut off, are integers of `to`; NaN is not."""
     low, above = _range(to)
     least, most = float(x.min()), float(x.max())
+    # NaN fails both comparisons.
     return low <= least and most < above
 
 
@@ -67,9 +71,12 @@ def _whole(x: Array, to: DType, xp: Library) -> Array:
     """Floats as integers: cut off, then the nearest that fits; NaN is 0."""
     low, above = _range(to)
     wide = x.astype(np.dtype(np.float64), copy=False)  # holds all bounds, which halves do not
+    # Narrow dtypes: what lies within one of the bounds is cut off to it. Of 64 bits the bound itself is the
+    # next float.
     inside = (wide > low - 1) & (wide < above) if to.itemsize < 8 else (wide >= low) & (wide < above)
     # int64 and uint64 take what is inside; the narrow dtypes go through int64, which holds them all.
     step = to if to.itemsize == 8 else np.dtype(np.int64)
+    # What is not inside is 0 meanwhile, NaN among it, since its cast would be anything.
     made = xp.where(inside, wide, xp.zeros_like(wide)).astype(step).astype(to)
     least, most = (xp.full_like(made, end) for end in (np.iinfo(to).min, np.iinfo(to).max))
     made = xp.where(wide >= above, most, made)
@@ -100,6 +107,7 @@ def _limit(x: Array, to: DType) -> Array:
         np.clip(wide, least, most, out=wide)
         made[part] = wide
         if beyond is not None and beyond.any():
+            # ORDER: after the cast, which clipped it to the last float below.
             made[part][beyond] = np.iinfo(to).max
     return made.reshape(x.shape)
 
@@ -124,6 +132,7 @@ def _same(x: Array, made: Array, xp: Library) -> Array:
     if x.dtype.kind in "biu":
         return _same_integer(x, made, xp)
     back = made.astype(x.dtype)
+    # Told in the dtype that it came from: nothing is lost on the way back.
     same = back == x
     if made.dtype.kind in "iu":  # the largest integers round up to a power of two that they do not reach
         low, above = _range(made.dtype)
@@ -131,6 +140,7 @@ def _same(x: Array, made: Array, xp: Library) -> Array:
         return same & (wide >= low) & (wide < above)
     if made.dtype.kind == "b":
         return same
+    # NaN is kept as NaN.
     return same | ((x != x) & (made != made))
 
 
@@ -138,6 +148,7 @@ def _same_integer(x: Array, made: Array, xp: Library) -> Array:
     if "b" in (x.dtype.kind, made.dtype.kind):
         return made.astype(x.dtype) == x
     if made.dtype.kind in "iu":
+        # By its sign as well: a negative number may come back from an unsigned one.
         return (made.astype(x.dtype) == x) & ((made < 0) == (x < 0))
     # A float may be beyond the integers, or the first number above them.
     real = xp.real(made) if made.dtype.kind == "c" else made

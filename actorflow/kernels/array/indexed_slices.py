@@ -45,6 +45,7 @@ def slices_to_dense(
     Halves are added up in float32 and rounded once: first those of one row, so that nothing of the
     whole's size is float32.
     """
+    # Those of one row first, so that nothing of the whole's size is float32.
     if is_half(values.dtype):
         indices, values = sum_duplicates(values, indices, *whole, rows=rows, xp=xp)
     matrix, at, n = _flatten_rows(values, indices, whole, rows, xp)
@@ -85,10 +86,12 @@ def sum_duplicates_of_numpy(
         found, sums = sum_duplicates_of_numpy(values.astype(np.float32), indices, *whole, rows=rows)
         return found, sums.astype(values.dtype)
     matrix, at, _ = _flatten_rows(values, indices, whole, rows, np)
+    # Stable: the values of a row are added in the order in which they came.
     order = np.argsort(at, kind="stable")
     ranked = at[order]
     starts = np.flatnonzero(np.diff(ranked, prepend=-1))
     found, counts = ranked[starts], np.diff(starts, append=at.size)
+    # Beyond, most of the time goes into finding who takes part in a round.
     if counts.max(initial=0) > _ROUNDS:
         sums = _add(matrix[order], np.repeat(np.arange(found.size), counts), found.size)
     else:
@@ -104,6 +107,8 @@ def _in_rounds(matrix: Array, order: Array, starts: Array, counts: Array) -> Arr
 
     4,096 random rows of 64 float32 take 0.4 ms so, 1.1 ms by `ufunc.at`; 32 take 16 µs, not 39 µs.
     """
+    # In round r each index adds its r-th value: 4,096 random rows of 64 float32 take 0.4 ms so, 1.1 ms by
+    # `ufunc.at`.
     sums: Array = matrix[order[starts]]
     for r in range(1, int(counts.max(initial=0))):
         more = np.flatnonzero(counts > r)
@@ -112,6 +117,7 @@ def _in_rounds(matrix: Array, order: Array, starts: Array, counts: Array) -> Arr
 
 
 def _add(matrix: Array, at: Array, n: int) -> Array:
+    # Zeros that take no memory: they are copied before anything is added.
     return combine_rows_numpy(
         np.broadcast_to(np.zeros((), matrix.dtype), (n, matrix.shape[1])), at, matrix, "add"
     )

@@ -43,6 +43,7 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int, xp: Library = np) ->
     """The places of `x` that the last axis of `indices` names; IndexError for one outside."""
     places = of_vectors(x, indices, batch_dims, xp)
     rows = places.to_rows(x)
+    # An empty axis: `take` refuses it, though there may be nothing to take.
     if not rows.shape[0]:
         return places.gathered(xp.zeros((places.at.shape[0], rows.shape[1]), dtype=x.dtype))
     return places.gathered(xp.take(rows, places.at, axis=0))
@@ -59,11 +60,13 @@ def take_along_axis(x: Array, indices: Array, *, axis: int, xp: Library = np) ->
 def take_along_axis_of_numpy(x: Array, indices: Array, *, axis: int) -> Array:
     """The elements along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     check_elements(x, indices, axis)
+    # as in gather: numpy would wrap those above 2**63
     if indices.dtype == np.uint64:  # as in gather
         indices = within(indices, x.shape[axis], np)
     try:
         return np.take_along_axis(x, indices, axis)
     except IndexError:
+        # numpy does not say which index it was.
         within(indices, x.shape[axis], np)  # says where
         raise
 
@@ -103,4 +106,5 @@ def last_writes(
     places = _indexed_rows(x, indices, {**attrs, "elements": addressed == "elements"}, xp)
     places.check("last_writes", updates)
     rows = places.updates(updates)
+    # Those that a later one replaces have no effect: zeros.
     return places.gathered(xp.where(last_of_each(places.at, xp)[:, None], rows, xp.zeros_like(rows)))

@@ -41,13 +41,16 @@ class IndexRun(NamedTuple):
 @lru_cache(maxsize=1024)
 def runs(size: int, before: int, after: int, mode: str) -> tuple[IndexRun, ...]:
     """The runs of a padded axis, margins included, in their order."""
+    # One element repeated: `reflect` of a single element has nothing else.
     if mode == "edge" or (mode == "reflect" and size == 1):
         ends = IndexRun(0, before, 0), IndexRun(0, size, 1), IndexRun(size - 1, after, 0)
         return tuple(run for run in ends if run.length)
+    # A reflection does not repeat the end.
     period = size - 1 if mode == "reflect" else size
     found: list[IndexRun] = []
     at = -before
     while at < size + after:
+        # Every turn of the axis is a run; in odd ones a mirror goes backwards.
         turn, offset = divmod(at, period)
         length = min(period - offset, size + after - at)
         if mode == "wrap" or turn % 2 == 0:
@@ -59,11 +62,9 @@ def runs(size: int, before: int, after: int, mode: str) -> tuple[IndexRun, ...]:
 
 
 def _often(size: int, before: int, after: int, mode: str) -> bool:
-    """Whether the axis turns so often in its margins that its runs are too many to be taken one by one.
-
-    Of 3 elements 1,000,000 in front of them: 92 ms place by place, 4.6 s run by run.
-    """
+    """Whether the axis turns so often in its margins that its runs are too many to be taken one by one."""
     at_most_three = mode == "edge" or (mode == "reflect" and size == 1)
+    # Of 3 elements 1,000,000 in front of them: 92 ms place by place, 4.6 s run by run.
     return not at_most_three and max(before, after) > 8 * size
 
 
@@ -100,6 +101,7 @@ def pad(x: Array, *, paddings: Paddings, mode: str, value: bool | int | float, x
     if mode == "constant":
         shape = tuple(d + b + a for d, (b, a) in zip(x.shape, pairs, strict=True))
         out = xp.full(shape, x.dtype.type(value), dtype=x.dtype)
+        # `...` where there are no axes: an empty index would be a number.
         out[_inside(pairs, x.shape) or ...] = x
         return out
     for axis, (before, after) in enumerate(pairs):
@@ -150,6 +152,7 @@ def _fold(grad: Array, axis: int, size: int, parts: tuple[IndexRun, ...], xp: Li
         elif run.step == -1:
             piece = xp.flip(piece, axis=axis)
         place = (*lead, run.inside, ...)
+        # Added where `pad` took it from, in a fixed order and without a scatter.
         out[place] = out[place] + piece
         at += run.length
     return out

@@ -1,8 +1,6 @@
 """Adding rows at indices on CuPy, in a fixed order.
 
-`cupy.add.at` adds atomically, in whatever order the threads come, so that two runs differ in the
-last digits. Here the indices are sorted, stably, and each element of the result adds up its own
-rows one after the other: the order, and for floats of 32 bits and more the sums, of `numpy.add.at`.
+The order, and for floats of 32 bits and more the sums, are those of `numpy.add.at`.
 """
 
 from __future__ import annotations
@@ -47,12 +45,15 @@ def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Arr
     if not grad.size:
         return cp.zeros(params.shape, dtype=grad.dtype)
     flat = within(indices, n, cp).reshape(-1)
+    # Sorted, stably: each element of the result adds up its own rows one after the other. `cupy.add.at` adds
+    # atomically, in whatever order the threads come, so that two runs differ in the last digits.
     order = cp.argsort(flat, kind="stable")
     starts = cp.searchsorted(flat[order], cp.arange(n + 1))
     lead, tail = params.shape[:axis], params.shape[axis + 1 :]
     rows = grad.reshape((prod(lead), flat.size, prod(tail)))
     width = prod(lead) * prod(tail)
     rows = cp.ascontiguousarray(cp.moveaxis(rows, 1, 0)).reshape((flat.size, width))
+    # A bool has no sum in its own dtype.
     summed = rows.astype(np.int32) if rows.dtype.kind == "b" else rows
     out = cp.empty((n, width), dtype=summed.dtype)
     _segment_sum()(starts, order, summed, width, out)

@@ -50,8 +50,10 @@ def boolean_mask_grad(grad: Array, x: Array, mask: Array, *, axis: int, xp: Libr
     if grad.shape != (*lead, chosen.shape[0], *tail):
         message = f"the gradient of boolean_mask has its shape, got {show(grad.shape)}"
         raise SpecError(message)
+    # `take` refuses an empty axis.
     if not chosen.shape[0]:
         return xp.zeros(x.shape, dtype=grad.dtype)
+    # Which of the chosen each place is; places that were not chosen take any, and zeros below.
     found = xp.searchsorted(chosen, xp.arange(flat.shape[0], dtype=chosen.dtype), side="left")
     found = xp.where(found < chosen.shape[0], found, 0 * found)
     spread = xp.take(grad, found, axis=axis)
@@ -73,10 +75,12 @@ def boolean_mask_grad_of_numpy(grad: Array, x: Array, mask: Array, *, axis: int)
 def argwhere(x: Array, *, xp: Library = np) -> Array:
     """The places where `x` is not zero, int64 of shape (how many, its axes)."""
     flat = x.reshape(-1)
+    # What is no bool is compared: the standard's `nonzero` takes numbers, but NaN is one.
     (found,) = xp.nonzero(flat if x.dtype.kind == "b" else flat != 0)
     columns = []
     for size in reversed(x.shape):
         columns.append(found % size)
+        # From the last axis to the first: what is left counts those before.
         found = found // size
     if not columns:
         return xp.zeros((found.shape[0], 0), dtype=xp.int64)
@@ -137,6 +141,7 @@ def dynamic_stitch(*indices_and_data: Array, xp: Library = np) -> Array:
     sizes = [prod(i.shape) for i in indices]
     updates = xp.concat([d.reshape((n, width)) for n, d in zip(sizes, data, strict=True)], axis=0)
     rows = xp.zeros((count, width), dtype=updates.dtype)
+    # numpy writes one after the other, so the last stays; the others by sorting.
     if xp is np:
         rows = combine_rows_numpy(rows, at, updates, "update")
     else:
@@ -154,6 +159,7 @@ def dynamic_stitch_grad(grad: Array, *indices_and_data: Array, xp: Library = np)
     if not at.shape[0]:
         return _outputs([xp.zeros(d.shape, dtype=grad.dtype) for d in data])
     rows = xp.take(grad, within(at, grad.shape[0], xp), axis=0)
+    # Data that a later one replaced had no effect.
     last = last_of_each(at, xp).reshape((at.shape[0], *(1,) * len(tail)))
     rows = xp.where(last, rows, xp.zeros_like(rows))
     ends = list(accumulate(prod(i.shape) for i in indices))
@@ -171,6 +177,7 @@ def invert_permutation(x: Array, *, xp: Library = np) -> Array:
     """The permutation that undoes `x`; ValueError unless each of 0 … n-1 comes once."""
     at = x.astype(np.int64)
     order = order_of(at, xp)
+    # Sorted, a permutation is 0, 1, 2 and so on.
     found = xp.take(at, order)
     wrong = found != xp.arange(at.shape[0], dtype=at.dtype)
     if wrong.any():

@@ -22,6 +22,7 @@ Found = tuple[Array, Array, Array, Array]
 def _keys(x: Array) -> Array:
     """The elements of `x` in a row, as something that can be sorted."""
     flat = x.reshape(-1)
+    # Bools and halves have no sort everywhere.
     return comparable(flat.astype(np.uint8) if x.dtype.kind == "b" else flat)
 
 
@@ -38,11 +39,13 @@ def _runs(ranked: Array, xp: Library) -> tuple[Array, Array, Array]:
 def _unique(x: Array, xp: Library) -> Found:
     """(values, first indices, inverse, counts) by a stable sort."""
     keys = _keys(x)
+    # Only numpy has to be asked for a stable sort by that name.
     order = np.argsort(keys, kind="stable") if xp is np else xp.argsort(keys)
     new, starts, counts = _runs(xp.take(keys, order, axis=0), xp)
     firsts = xp.take(order, starts, axis=0)
     scan: Any = getattr(xp, "cumsum", None) or xp.cumulative_sum
     numbers = scan(new.astype(np.int64), axis=0) - 1
+    # From the order of the sorted back to where each element lies.
     inverse = xp.take(numbers, xp.argsort(order), axis=0).reshape(x.shape)
     return xp.take(x.reshape(-1), firsts, axis=0), firsts, inverse, counts
 
@@ -96,6 +99,7 @@ def bincount(x: Array, *weights: Array, minlength: int, xp: Library = np) -> Arr
     """How often each of 0, 1, … occurs, or the sum of the weights where it does."""
     length = _length(x, minlength, xp)
     if not weights:
+        # Sorted, the border of each number says how many lie below it.
         borders = xp.searchsorted(xp.sort(x.astype(np.int64)), xp.arange(length + 1))
         return borders[1:] - borders[:-1]
     (given,) = weights
@@ -124,13 +128,16 @@ def histogram(
 ) -> tuple[Array, Array]:
     """Counts of equal bins and their edges, by looking for the edges among the sorted elements."""
     flat = comparable(x.reshape(-1))
+    # In float64, as numpy has it: edges are no integers.
     flat = flat.astype(np.float64) if flat.dtype.kind in "iu" else flat
     low, high = range or _ends(flat, xp)
+    # One value has no width: as numpy, half a unit on either side.
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = xp.linspace(low, high, bins + 1, dtype=flat.dtype)
     ordered = xp.sort(flat)
     below = xp.searchsorted(ordered, edges[:-1], side="left")
+    # The last bin has both of its edges.
     last = xp.searchsorted(ordered, edges[-1:], side="right")
     borders = xp.concat([below, last], axis=0)
     return borders[1:] - borders[:-1], edges.astype(np.float64 if x.dtype.kind in "iu" else x.dtype)

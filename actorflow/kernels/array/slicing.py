@@ -47,6 +47,7 @@ def slice_update(x: Array, part: Array, *, index: Index, xp: Library = np) -> Ar
     """A copy of `x` in which `x[index]` is `part`."""
     out = xp.asarray(x).copy()  # of CuPy, asarray makes no copy itself
     place = _numpy_index(index)
+    # numpy would repeat a part of size 1.
     if out[place].shape != part.shape:
         message = f"slice_update needs a part of shape {show(out[place].shape)}, got {show(part.shape)}"
         raise SpecError(message)

@@ -147,6 +147,7 @@ def list_stack(x: TensorList, *, dtype: str, shape: Shape | None, xp: Library = 
 def list_unstack(x: Array, into: TensorList) -> TensorList:
     """The list with the rows of `x`, from index 0 on."""
     rows = [_row(x, i) for i in range(x.shape[0])]
+    # Nothing there to be kept: made at once, not element by element.
     if not into.present and into.size in (None, len(rows)) and len(into) <= len(rows):
         return TensorList.of(rows, into.size)
     for i, row in enumerate(rows):
@@ -161,6 +162,7 @@ def list_stack_like(x: TensorList, *late: Array, dtype: str, shape: Shape, xp: L
     for i in range(out.shape[0]):
         value = x.get(i)
         if value is not None:
+            # Absent elements are zeros, as their gradient is.
             _put(out, slice(i, i + 1), value[None])
     return out
 
@@ -202,6 +204,7 @@ def list_concat(x: TensorList, *, dtype: str, shape: Shape | None, xp: Library =
     """All elements one behind the other."""
     values = x.values()
     if not values:
+        # Of none the dtype and shape have to be known.
         return _stack(values, dtype, shape, xp)
     for i, value in enumerate(values):
         if value.shape[1:] != values[0].shape[1:]:
@@ -250,6 +253,7 @@ def _pieces(lengths: Array, shape: Shape) -> list[tuple[int, int]]:
 
 def _put(out: Array, at: slice, value: Array) -> None:
     """Writes rows in their place, which must have their shape: nothing is repeated."""
+    # numpy would repeat a row of size 1.
     if out[at].shape != value.shape:
         got = f"{show(value.shape)} for {show(out[at].shape)}"
         message = f"an element has the shape of what it is the gradient of, got {got}"

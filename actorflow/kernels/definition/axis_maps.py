@@ -1,8 +1,7 @@
 """Linear maps along an axis whose elements are sums of a few: means of windows, resized images.
 
 A tap is a place and its weight. The map takes one tap of every element at a time, so it is as many
-passes over the result as an element has taps. Back, for the gradient, each place adds up its own taps
-in order: no scatter, so equal inputs give equal bits, on a card too.
+passes over the result as an element has taps.
 
 It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
 """
@@ -33,11 +32,13 @@ class AxisMap:
 
         Taps of weight 0 are left out. The taps of an element keep their order.
         """
+        # What an element does not use must not reach it: 0 times infinity is NaN.
         used = weights != 0
         if not used.all():
             elements, places, weights = elements[used], places[used], weights[used]
         each = np.bincount(elements, minlength=count)
         ends = np.cumsum(each)
+        # Taps of an element are side by side: how many have been before it says the column of each.
         column = np.arange(elements.size) - np.repeat(ends - each, each)
         shape = count, int(each.max(initial=0))
         made = cls(np.zeros(shape, np.int64), np.zeros(shape))
@@ -52,8 +53,11 @@ class AxisMap:
 
     def transposed(self, size: int) -> AxisMap:
         """Returns the map back to the axis of `size` that the places lie on, by transposing."""
+        # Back, for the gradient, each place adds up its own taps in order: no scatter, so equal inputs give
+        # equal bits, on a card too.
         elements, column = np.nonzero(self.weights)
         places = self.places[elements, column]
+        # Stable: the taps of a place keep the order of the elements.
         order = np.argsort(places, kind="stable")
         return AxisMap.of(places[order], elements[order], self.weights[elements, column][order], size)
 
@@ -70,6 +74,7 @@ def through(x: Array, axis: int, table: AxisMap, xp: Library) -> Array:
     if not most or not x.shape[axis]:
         return xp.zeros(shape, dtype=x.dtype)
     elements = x.size // x.shape[axis] * count
+    # Of a few elements with many taps several are taken at once: single passes would be all overhead.
     step = min(most, max(1, _TOGETHER // max(elements, 1)))
     total: Array | None = None
     for first in range(0, most, step):
@@ -87,9 +92,11 @@ def _some(x: Array, axis: int, table: AxisMap, taps: slice, xp: Library) -> Arra
     places, weights = table.places[:, taps], table.weights[:, taps]
     count, several = places.shape
     term = xp.take(x, xp.asarray(places.reshape(-1)), axis=axis)
+    # Sums of windows and padding have no weights: half of the work.
     if not (weights == 1).all():
         along = (-1, *(1,) * (x.ndim - axis - 1))
         term *= xp.asarray(weights.reshape(-1)).astype(x.dtype).reshape(along)  # what take made is ours
+        # A weight of 0 fills up a row: what lies there must not count, whatever it is.
         used = weights != 0
         if not used.all():
             nothing = xp.zeros((1,) * x.ndim, dtype=x.dtype)
@@ -97,4 +104,5 @@ def _some(x: Array, axis: int, table: AxisMap, taps: slice, xp: Library) -> Arra
     if several == 1:
         return term
     split = term.reshape((*x.shape[:axis], count, several, *x.shape[axis + 1 :]))
+    # Added up in the dtype of x, as the taps are.
     return xp.sum(split, axis=axis + 1, dtype=x.dtype)

@@ -29,6 +29,7 @@ class CupyLibrary:
     def where(self, condition: Array, a: Array, b: Array) -> Array:
         """As numpy's: of two bfloat16 arrays one of bfloat16, moved bit for bit."""
         halves = _is_half(a), _is_half(b)
+        # `where` of bfloat16 gives float32 here: as bits they are moved and not computed with.
         if all(halves):
             bits = self._cupy.where(condition, a.view("uint16"), b.view("uint16"))
             return bits.view(a.dtype)
@@ -39,6 +40,7 @@ class CupyLibrary:
 
     def matmul(self, a: Array, b: Array) -> Array:
         """As numpy's: bfloat16 is multiplied in float32 and rounded once."""
+        # CuPy's `matmul` refuses it.
         if not _is_half(a):
             return self._cupy.matmul(a, b)
         return self._cupy.matmul(a.astype("float32"), b.astype("float32")).astype(a.dtype)

@@ -1,8 +1,4 @@
-"""Half-precision arrays computed in float32: numpy has no fast or exact loops of its own for them.
-
-Whatever adds up or multiplies many elements does so in float32 at least, and rounds once: added up in
-bfloat16, ones stay at 256.
-"""
+"""Half-precision arrays computed in float32: numpy has no fast or exact loops of its own for them."""
 
 from __future__ import annotations
 
@@ -29,8 +25,11 @@ def in_float32(function: Function) -> Function:
     @wraps(function)
     def widened(first: Any, *arrays: Any, **attrs: Any) -> Any:
         dtype = first.dtype
+        # By the first array alone: indices and the like pass through untouched.
         if not is_half(dtype):
             return function(first, *arrays, **attrs)
+        # Whatever adds up or multiplies many elements rounds once, at the end: added up in bfloat16, ones
+        # stay at 256.
         wide = [a.astype(np.float32) if a.dtype == dtype else a for a in (first, *arrays)]
         return function(*wide, **attrs).astype(dtype)
 

@@ -64,9 +64,11 @@ class Kernel:
 
     def on(self, xp: Library) -> Callable[..., Any]:
         """Returns the function for the arrays of the library `xp`."""
+        # The function of the library itself, with nothing of ours around it at a firing.
         if isinstance(self.function, Named):
             return self.function.of(xp)
         wants = signature(self.function).parameters.get("xp")
+        # Decided when a node is installed: a firing on numpy pays nothing for other libraries.
         if wants is None or wants.default is xp:
             return self.function
         return partial(self.function, xp=xp)
@@ -119,6 +121,7 @@ def find(op: str, library: str = "numpy") -> Kernel:
     """
     found = _FOUND.get((op, library))
     if found is None:
+        # One for a single library goes before that for all.
         entry = _TABLE.get((op, library)) or _TABLE.get((op, EVERY))
         if entry is None:
             others = sorted(lib for o, lib in _TABLE if o == op)

@@ -36,9 +36,11 @@ class SizeCache:
 
     def put(self, key: Hashable, value: Any, nbytes: int) -> None:
         """Keeps a value of that many bytes, and lets the oldest go that no longer fit."""
+        # It would drive out all others.
         if nbytes * 4 > self.max_bytes:
             return
         with self._lock:
+            # Two threads may have worked out the same.
             _, before = self._values.pop(key, (None, 0))
             self._values[key] = value, nbytes
             self.bytes += nbytes - before
@@ -62,6 +64,7 @@ def cache_by_size(max_bytes: int) -> Callable[[Function], Function]:
         @wraps(function)
         def asked(*key: Any) -> Any:
             found = table.get(key)
+            # Worked out outside of the lock, by several threads at once if it comes to that: equal values.
             if found is None:
                 found = function(*key)
                 table.put(key, found, getattr(found, "nbytes", 0) + _ENTRY_BYTES)

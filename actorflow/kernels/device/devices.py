@@ -56,6 +56,7 @@ class Devices:
         """
         for card in filter(None, map(_GPU.match, wanted)):
             name = f"/gpu:{card[1]}"
+            # Tried once: a card that cannot be opened is not looked for at every plan.
             if name not in self.by_name and name not in self._absent:
                 try:
                     self.by_name[name] = self._open_gpu(name, int(card[1]))
@@ -74,6 +75,7 @@ class Devices:
     async def close(self) -> None:
         """Closes all of them, each even when another fails, and raises the first failure."""
         failed: list[Exception] = []
+        # The host was there first, and others copy through it.
         for device in reversed(tuple(self.by_name.values())):
             try:
                 await device.close()
@@ -83,6 +85,7 @@ class Devices:
             raise failed[0]
 
     def _open_gpu(self, name: str, index: int) -> Gpu:
+        # A simulation is a function of its seed; a card is not.
         if ENVIRONMENT.get() is not None:
             raise PlacementError("a simulated run has no cards")
         return Gpu(name, index, self._loop, self._clock)

@@ -58,10 +58,13 @@ class Gpu:
         self._loop = loop
         self._closed = False
         try:
+            # Asked first: to take a card that is not there raises something that says less.
             n = int(cp.cuda.runtime.getDeviceCount())
             self._number = cp.cuda.Device(index)
             if index < n:
                 with self._number:
+                    # Non-blocking: not ordered with the default stream, which other code of the process may
+                    # use.
                     self.stream = cp.cuda.Stream(non_blocking=True)
                     self._up, self._down = self._staging(), self._staging()
         except cp.cuda.runtime.CUDARuntimeError as error:
@@ -70,6 +73,8 @@ class Gpu:
         if index >= n:
             message = f"CUDA sees {n} cards and no number {index}"
             raise PlacementError(message)
+        # One thread that launches keeps the order in which nodes fire; one that collects may wait for the
+        # card.
         self._launcher = Threads(f"{name}/launch", loop, clock, 1)
         self._collector = Threads(f"{name}/collect", loop, clock, 1)
 
@@ -80,6 +85,8 @@ class Gpu:
         """Launches `job` on the stream and calls `done` on the loop when it has been launched."""
         self._check_open()
         self.offloaded += 1
+        # Done when it is launched: the array has yet to be filled, and the order of the stream makes the next
+        # kernel wait.
         self._launcher.submit(partial(self._within, job), done)
 
     def collect(self, job: Callable[[], Any], done: Done) -> None:
@@ -101,6 +108,7 @@ class Gpu:
         def transfer(buffer: Any, start: int, n: int) -> None:
             cp.cuda.runtime.memcpyAsync(at + start, buffer.ctypes.data, n, _TO_CARD, self.stream.ptr)
 
+        # Through page-locked memory, from which the card copies while it computes.
         self._up.send(_flat(np.asarray(value)), transfer)
         return out
 
@@ -112,6 +120,7 @@ class Gpu:
         if isinstance(value, TensorList):
             return value.map(self.download)
         cp = self._cupy
+        # Its bytes have to lie in a row to be copied as such.
         source = cp.ascontiguousarray(value)
         out = np.empty(value.shape, value.dtype)
         at = source.data.ptr
@@ -120,12 +129,14 @@ class Gpu:
             cp.cuda.runtime.memcpyAsync(buffer.ctypes.data, at + start, n, _TO_HOST, self.stream.ptr)
 
         self._down.receive(_flat(out), transfer)
+        # A number as numpy's own kernels make it, not an array without axes.
         return out[()]
 
     def constant(self, value: Array) -> Array:
         """Returns a numpy array on the card, there when this returns: for plans, not for steps."""
         with self._number, self.stream:
             found = self._cupy.asarray(np.asarray(value))
+            # Waits for the card: the array on the host may be gone right after.
             self.stream.synchronize()
         return found
 
@@ -134,8 +145,10 @@ class Gpu:
         if self._closed:
             return
         self._closed = True
+        # ORDER: nothing more is launched, then what was launched ends, then the thread that waits for it.
         await self._launcher.close()
         idle = self._loop.create_future()
+        # In the thread that may wait.
         self._collector.submit(self.stream.synchronize, lambda _, error, __: _end(idle, error))
         try:
             await idle  # the card reads the staging buffers until then
@@ -148,6 +161,7 @@ class Gpu:
             raise SessionClosed(message)
 
     def _within(self, job: Callable[[], Any]) -> Any:
+        # The card and the stream are the thread's: each job sets them.
         with self._number, self.stream:
             return job()
 

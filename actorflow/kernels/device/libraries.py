@@ -55,6 +55,7 @@ def _is_of_numpy(path: str) -> bool:
 
 
 def _simd() -> list[str]:
+    # Private to numpy, and named otherwise before 2.0: without it the processor is not told apart.
     core: Any = getattr(np, "_core", None)
     features = getattr(getattr(core, "_multiarray_umath", None), "__cpu_features__", {})
     return [name for name, there in features.items() if there]

@@ -17,6 +17,7 @@ async def offload(submit: Submit, function: Callable[..., Any], *args: Any) -> A
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def done(result: Any, error: BaseException | None, seconds: float) -> None:
+        # Whoever waited may have been cancelled.
         if future.done():
             return
         if error is not None:

@@ -1,9 +1,7 @@
 """Page-locked buffers through which arrays go to a card and back, a chunk at a time.
 
-A card copies at 55 GB/s from page-locked memory, at 8-13 GB/s from any other (one H100), and only
-from page-locked memory while it computes. The buffers are few and small, so that no array needs
-page-locked memory of its own size; with two or more of them the host fills one while the card
-empties another. A buffer is used again only after the event behind its last copy.
+A card copies at 55 GB/s from page-locked memory, at 8-13 GB/s from any other (one H100). The buffers are few
+and small, so that no array needs page-locked memory of its own size.
 """
 
 from __future__ import annotations
@@ -49,13 +47,16 @@ class Staging:
         """Copies `data` to the card; `data` is free when this returns, the card may not be done."""
         for start in range(0, len(data), self._size):
             part = data[start : start + self._size]
+            # All are on their way: the one that was sent first is waited for.
             if not self._free:
                 event, buffer = self._busy.popleft()
                 self._wait(event)
                 self._free.append(buffer)
             buffer = self._free.popleft()
+            # The host fills one while the card empties another.
             np.copyto(buffer[: len(part)], part)
             transfer(buffer, start, len(part))
+            # Used again only after the event behind its copy.
             self._busy.append((self._record(), buffer))
 
     def receive(self, out: Bytes, transfer: Transfer) -> None:
@@ -68,6 +69,7 @@ class Staging:
             np.copyto(out[start : start + n], buffer[:n])
             self._free.append(buffer)
 
+        # As many copies ahead as there are buffers; what has come first is taken out first.
         for start in range(0, len(out), self._size):
             if not self._free:
                 empty()

@@ -30,10 +30,12 @@ class SharedParts:
         while True:
             try:
                 part = self._parts.popleft()
+            # Another thread has taken the last one.
             except IndexError:
                 return
             try:
                 part()
+            # Whatever it raises: whoever shares the work must hear of it, and not wait for this part.
             except BaseException as error:  # noqa: BLE001  it is raised where the work began
                 self.errors.append(error)
             del part  # ORDER: before its end is heard of, or what it works on would seem to be held
@@ -74,6 +76,7 @@ def together(parts: Sequence[Part]) -> None:
         BaseException: what the first that failed raised; nobody is at work on any part then.
     """
     crew = HERE.crew
+    # One part needs no help, and helpers that are busy would be waited for.
     helpers = 0 if crew is None or len(parts) < 2 else min(len(parts) - 1, crew.idle())
     if crew is None or not helpers:
         for part in parts:
@@ -82,6 +85,7 @@ def together(parts: Sequence[Part]) -> None:
     shared = SharedParts(parts)
     for _ in range(helpers):
         crew.help(shared)
+    # This thread takes parts as well, so it waits only for others at work.
     shared.take()
     shared.wait(len(parts))
     if shared.errors:

@@ -35,6 +35,7 @@ class BlasThreads:
     def enter(cls) -> None:
         """One device more."""
         with cls.lock:
+            # One thread in every worker: pools must not multiply.
             if cls.users == 0:
                 cls.limits = threadpool_limits(limits=1, user_api="blas")
             cls.users += 1
@@ -45,6 +46,7 @@ class BlasThreads:
         with cls.lock:
             cls.users -= 1
             if cls.users == 0:
+                # The old limit comes back with the last device.
                 cls.limits.restore_original_limits()
                 cls.limits = None
 
@@ -83,6 +85,7 @@ class Threads:
 
     def idle(self) -> int:
         """How many threads have nothing to do, nor a job on its way to them."""
+        # Jobs on their way will be taken by those that wait.
         return len(self._waiting) - self._jobs.qsize()
 
     def help(self, shared: SharedParts) -> None:
@@ -92,6 +95,7 @@ class Threads:
     async def close(self) -> None:
         """Waits for the running jobs, drops those that wait, and ends the threads."""
         self._closed = self._loop.create_future()
+        # Jobs that wait are dropped; whoever asked for them is closing.
         while not self._jobs.empty():
             self._jobs.get_nowait()
         for _ in self._threads:
@@ -105,6 +109,7 @@ class Threads:
         now = self._now
         HERE.crew = self
         ignore_float_errors()
+        # Each job begins in the same context: what one sets there is its own.
         context = copy_context()
         while (item := self._next()) is not None:
             job, done = item
@@ -138,6 +143,7 @@ class Threads:
                 raise
 
     def _drain(self) -> None:
+        # ORDER: before the results are looked at: one that comes now wakes the loop again.
         self._waking = False
         while self._results:
             done, result, error, seconds = self._results.popleft()

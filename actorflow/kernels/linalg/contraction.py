@@ -88,9 +88,13 @@ def einsum(*arrays: Array, equation: str, xp: Library = np) -> Array:
     Cost:    a matmul for each product that sums, and copies of operands that BLAS cannot read as they lie
     Raises:  SpecError for shapes, known late, that do not fit
     """
+    # Step 1: the program of this equation and these shapes, from the cache after the first firing.
     program = _program(equation, tuple(a.shape for a in arrays))
+    # Step 2: no operand has a letter twice from here on, and none that nobody else needs.
     held = [_move(a, moves, xp) for a, moves in zip(arrays, program.operands, strict=True)]
+    # A letter that the output repeats lies on a diagonal, which one more factor, an eye, makes.
     held += [xp.eye(n, dtype=arrays[0].dtype) for n in program.eyes]
+    # Step 3: a product of two at a time; its result joins the list, where a later one names it by place.
     for product in program.products:
         left, right = (
             _factor(held[k], f) for k, f in ((product.i, product.left), (product.j, product.right))
@@ -98,6 +102,7 @@ def einsum(*arrays: Array, equation: str, xp: Library = np) -> Array:
         made = xp.matmul(left, right) if product.matrices else left * right
         made = xp.sum(made, axis=product.fold, dtype=made.dtype) if product.fold else made
         held.append(made.reshape(product.shape))
+    # Step 4: the last product has the axes of the output, in an order of its own.
     return _move(held[-1], (program.result,), xp)
 
 
@@ -115,6 +120,7 @@ def _move(x: Array, moves: Sequence[Move | Fold], xp: Library) -> Array:
             continue
         x = x if move.perm is None else x.transpose(move.perm)
         x = x if move.shape is None else x.reshape(move.shape)
+        # The diagonal of n × n, which have become one axis of n·n, is every (n + 1)th along it.
         x = x if move.step == 1 else x[..., :: move.step]
     return x
 
@@ -124,11 +130,13 @@ def _move(x: Array, moves: Sequence[Move | Fold], xp: Library) -> Array:
 
 @lru_cache(maxsize=4096)
 def _program(equation: str, shapes: tuple[tuple[int, ...], ...]) -> ContractionPlan:
+    # INVARIANT: depends on equation and shapes alone; the arrays play no part, which makes it cacheable.
     terms, output = _label(equation, shapes)
     sizes = _sizes(equation, terms, shapes)
     output, eyes = _separate_labels(output)
     sizes.update((new, sizes[label]) for label, new in eyes)
     wanted = frozenset(output)
+    # An axis of "..." that has size 1 here and more elsewhere broadcasts: the other input stands for it.
     thick = [
         tuple(a for a, n in zip(t, s, strict=True) if n == sizes[a])
         for t, s in zip(terms, shapes, strict=True)
@@ -136,22 +144,28 @@ def _program(equation: str, shapes: tuple[tuple[int, ...], ...]) -> ContractionP
     operands: list[tuple[Move | Fold, ...]] = []
     held: list[Labels | None] = []
     for k, (term, labels) in enumerate(zip(terms, thick, strict=True)):
+        # What neither the output nor another input has is summed before any product, where it is cheapest.
         others = wanted.union(*(t for m, t in enumerate(thick) if m != k))
         moves, left = _prepare(term, labels, others, sizes)
         operands.append(moves)
         held.append(left)
+    # After the operands, in the order in which `einsum` adds them.
     held += eyes
+    # Every element is read once at least.
     flops = float(sum(map(prod, shapes)))
     products = []
     for i, j in _order([t for t in held if t is not None], wanted, sizes):
         a, b = held[i], held[j]
         assert a is not None
         assert b is not None
+        # Emptied and not removed: the places of the others stay what the order calls them.
         held[i] = held[j] = None
+        # What nobody needs after this product is summed by it.
         keep = wanted.union(*(t for t in held if t is not None))
         product, made = _product(i, j, a, b, keep, sizes)
         products.append(product)
         held.append(made)
+        # A multiplication and an addition for each point of both operands' letters.
         flops += 2.0 * _work(frozenset(a + b), sizes)
     last = held[-1]
     assert last is not None
@@ -170,6 +184,7 @@ def _label(equation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Label
             message = f"einsum needs an axis for every letter of {text!r} in {equation!r}, got {show(shape)}"
             raise SpecError(message)
         longest = max(longest, over)
+        # Counted from the back, so that axes of "..." of different lengths align as broadcasting does.
         terms.append((*before, *range(-over, 0), *after))
     before, dots, after = right.partition("...")
     return terms, (*before, *(range(-longest, 0) if dots else ()), *after)
@@ -184,6 +199,7 @@ def _sizes(equation: str, terms: Sequence[Labels], shapes: Sequence[tuple[int, .
         before = sizes.setdefault(label, size)
         if before == size:
             continue
+        # Axes of "..." broadcast; two sizes of one letter never do.
         if isinstance(label, int) and 1 in (before, size):
             sizes[label] = size if before == 1 else before
             continue
@@ -198,6 +214,7 @@ def _separate_labels(output: Labels) -> tuple[Labels, list[tuple[Label, Label]]]
     found: list[Label] = []
     eyes: list[tuple[Label, Label]] = []
     for label in output:
+        # A second occurrence gets a label of its own; an eye over both keeps what lies on the diagonal.
         new = label if label not in found else (label, len(found))
         if new != label:
             eyes.append((label, new))
@@ -218,12 +235,14 @@ def _prepare(
     if thick != term:  # axes of "..." that broadcast are left out: another input has them
         moves.append(Move(None, tuple(sizes[a] for a in thick)))
     labels = thick
+    # A letter twice in one term asks for the diagonal: both axes go last, become one, and are stepped over.
     while (repeated := next((a for a in labels if labels.count(a) > 1), None)) is not None:
         first = labels.index(repeated)
         second = labels.index(repeated, first + 1)
         rest = tuple(k for k in range(len(labels)) if k not in (first, second))
         n, left = sizes[repeated], tuple(labels[k] for k in rest)
         moves.append(Move((*rest, first, second), (*(sizes[a] for a in left), n * n), n + 1))
+        # May be there a third time: the loop goes on with the one axis that is left of the two.
         labels = (*left, repeated)
     folded = tuple(k for k, a in enumerate(labels) if a not in others)
     if folded:
@@ -237,8 +256,10 @@ def _product(
     """The product of two operands and the labels of its axes: those of `keep`."""
     large = a if _work(frozenset(a), sizes) >= _work(frozenset(b), sizes) else b
     shared = [c for c in large if c in a and c in b]
+    # As in every matmul: what both have and is kept is a batch, what both have and is not kept is summed.
     batch, summed = tuple(c for c in shared if c in keep), tuple(c for c in shared if c not in keep)
     rows, columns = tuple(c for c in a if c not in b), tuple(c for c in b if c not in a)
+    # INVARIANT: the axes of the result lie as matmul gives them, so no product moves its result.
     labels = (*batch, *rows, *columns)
     shape = tuple(sizes[c] for c in labels)
     fold: tuple[int, ...] = ()
@@ -248,6 +269,7 @@ def _product(
         fold = tuple(k for k, c in enumerate(large) if c in summed)
     elif summed:
         left, right = _matrices(a, batch, rows, summed, sizes), _matrices(b, batch, summed, columns, sizes)
+    # Nothing is summed: an outer product, elementwise, of what broadcasts.
     else:
         left = _broadcast(a, (*batch, *rows), labels, sizes)
         right = _broadcast(b, (*batch, *columns), labels, sizes)
@@ -256,6 +278,7 @@ def _product(
 
 def _matrices(labels: Labels, batch: Labels, rows: Labels, columns: Labels, sizes: Sizes) -> Factor:
     """An operand as matrices; those that lie transposed are left so, BLAS reads them as they are."""
+    # When columns come first in memory, the reshape is free that way round and the swap is a view.
     swap = labels == (*batch, *columns, *rows) != (*batch, *rows, *columns)
     first, second = (columns, rows) if swap else (rows, columns)
     shape: tuple[int, ...] = (prod(sizes[c] for c in first), prod(sizes[c] for c in second))
@@ -284,10 +307,12 @@ Held = tuple[tuple[int, frozenset[Label]], ...]
 def _order(held: Sequence[Labels], wanted: frozenset[Label], sizes: Sizes) -> tuple[tuple[int, int], ...]:
     """Which two to multiply, one after the other; each result takes the next place in the list."""
     left: Held = tuple((k, frozenset(t)) for k, t in enumerate(held))
+    # Up to 180 orders are tried in full; of more operands the cheapest pair each time.
     if len(left) <= 5:
         return _cheapest(left, len(left), wanted, sizes)[1]
     path, place = [], len(left)
     while len(left) > 1:
+        # Of equal work the pair that comes first, so that the order is the same in every run.
         _, pair, left = min(_choices(left, place, wanted, sizes), key=lambda choice: choice[:2])
         path.append(pair)
         place += 1
@@ -304,6 +329,7 @@ def _cheapest(
     for work, pair, left in _choices(held, place, wanted, sizes):
         more, path = _cheapest(left, place + 1, wanted, sizes)
         found.append((work + more, (pair, *path)))
+    # Compares the path too: equal work is decided by place.
     return min(found)
 
 
@@ -313,5 +339,6 @@ def _choices(
     """For each pair: the work of its product, the pair, and what is held afterwards."""
     for (i, a), (j, b) in combinations(held, 2):
         left = tuple(h for h in held if h[0] not in (i, j))
+        # The letters of the result: those that the output or a remaining operand needs.
         keep = wanted.union(*(t for _, t in left))
         yield _work(a | b, sizes), (i, j), (*left, (place, (a | b) & keep))

@@ -25,10 +25,13 @@ def triu(x: Array, *, offset: int, xp: Library = np) -> Array:
 
 def _places(rows: int, columns: int, offset: int) -> builtins.slice:
     """Where the diagonal lies in the flattened matrix."""
+    # A negative offset costs rows, a positive one columns.
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not length:
         return builtins.slice(0, 0)
+    # One step right for each positive offset, a whole row down for each negative one.
     start = max(offset, 0) + max(-offset, 0) * columns
+    # The last element counts, and one behind it is the end: no step into the next row.
     return builtins.slice(start, start + (length - 1) * (columns + 1) + 1, columns + 1)
 
 
@@ -50,6 +53,7 @@ def diagonal_grad(grad: Array, like: Array, *, offset: int, xp: Library = np) ->
     """Zeros in the shape of `like` with `grad` on a diagonal."""
     *lead, rows, columns = like.shape
     out = xp.zeros((*lead, rows * columns), dtype=grad.dtype)
+    # What lies off the diagonal has no part in it: its gradient is zero.
     out[..., _places(rows, columns, offset)] = grad
     return out.reshape(like.shape)
 

@@ -27,8 +27,10 @@ def cholesky(x: Array, *, upper: bool, xp: Library = np) -> Array:
     Cost:    n³/3 flops for each matrix
     Raises:  KernelError for a matrix that is not positive definite
     """
+    # Not every library takes matrices without rows.
     if not x.size:
         return x
+    # LAPACK reads one triangle alone; the mean makes both count.
     factor = xp.linalg.cholesky(hermitian(x, xp))
     return conjugate(factor, xp).swapaxes(-1, -2) if upper else factor
 
@@ -45,6 +47,7 @@ def qr(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
 @lapack("eigh", FINITE)
 def eigh(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
     """Eigenvalues in ascending order (..., n), and eigenvectors as columns (..., n, n)."""
+    # The values are real where x is complex: abs has their dtype.
     if not x.size:
         return xp.zeros(x.shape[:-1], dtype=xp.abs(x).dtype), x
     w, v = xp.linalg.eigh(hermitian(x, xp))

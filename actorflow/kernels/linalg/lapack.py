@@ -23,6 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def raising(xp: Library) -> AbstractContextManager[Any]:
     """Makes CuPy raise LinAlgError inside, as numpy does anyway."""
+    # numpy raises by itself.
     if getattr(xp, "__name__", "") != "cupy":
         return nullcontext()
     found: AbstractContextManager[Any] = import_module("cupyx").errstate(linalg="raise")
@@ -43,16 +44,19 @@ def lapack(op: str, needs: str, probe: str = "") -> Callable[[Function], Functio
         @wraps(function)
         def kernel(first: Array, *others: Array, xp: Library = np, **attrs: Any) -> Any:
             dtype = first.dtype
+            # LAPACK has nothing for halves.
             half = dtype.itemsize == 2
             arrays = [a.astype(np.float32) for a in (first, *others)] if half else [first, *others]
             try:
                 with raising(xp):
                     made = function(*arrays, xp=xp, **attrs)
             except np.linalg.LinAlgError as error:
+                # In the dtype that was computed; a probe only after a failure, so that success costs nothing.
                 at = _first_wrong(arrays[0], getattr(xp.linalg, probe)) if probe else None
                 place = f", the first at index {show(at)}" if at else ""
                 message = f"{op} needs {needs}, got {show(first.shape)} {dtype}: {str(error).lower()}{place}"
                 raise KernelError(message) from error
+            # What came from floats is of the right dtype already.
             if not half:
                 return made
             return tuple(_back(m, dtype) for m in made) if isinstance(made, tuple) else _back(made, dtype)

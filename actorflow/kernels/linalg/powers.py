@@ -19,6 +19,7 @@ def _coefficients(degree: int) -> tuple[float, ...]:
     Matrix Anal. Appl. 26(4), 2005, equation 2.4.
     """
     n = degree
+    # All are whole numbers, so the division is exact before it becomes a float.
     return tuple(float(factorial(2 * n - k) // (factorial(n - k) * factorial(k))) for k in range(n + 1))
 
 
@@ -46,13 +47,20 @@ def matrix_exp(x: Array, *, xp: Library = np) -> Array:
     """
     if not x.size:
         return x
+    # Step 1: degree and bound of the precision; a complex number has two floats.
     degree, bound = _DOUBLE if x.dtype.itemsize == (16 if x.dtype.kind == "c" else 8) else _SINGLE
+    # Step 2: the norm of ones, the largest sum of a column, for each matrix of the batch.
     norm = xp.max(xp.sum(xp.abs(x), axis=-2), axis=-1)
+    # NaN and infinities are not halved: they would ask for as many squarings, and stay what they are.
     known = xp.isfinite(norm) & (norm > bound)
+    # Step 3: each matrix is halved as often as brings its norm below the bound.
     halvings = xp.where(known, xp.ceil(xp.log2(xp.where(known, norm / bound, 1))), 0)
+    # Powers of two scale without rounding.
     powers = xp.asarray(2, dtype=halvings.dtype) ** -halvings
     x = x * powers[..., None, None].astype(x.dtype)
+    # Step 4: the approximant of x/2^s.
     y = _pade(x, _coefficients(degree), xp)
+    # Step 5: e^x = (e^(x/2^s))^(2^s); a matrix that needs fewer squarings keeps what it has.
     for turn in range(int(xp.max(halvings))):
         squared = xp.matmul(y, y)
         y = squared if halvings.size == 1 else xp.where((halvings > turn)[..., None, None], squared, y)
@@ -65,8 +73,10 @@ def _pade(x: Array, c: tuple[float, ...], xp: Library) -> Array:
     x2 = xp.matmul(x, x)
     x4 = xp.matmul(x2, x2)
     x6 = xp.matmul(x2, x4)
+    # The odd powers have x taken out; it is multiplied below.
     u = c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * eye
     v = c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * eye
+    # The upper half of degree 13 by way of x6 once more.
     if len(c) > 8:
         u = u + xp.matmul(x6, c[13] * x6 + c[11] * x4 + c[9] * x2)
         v = v + xp.matmul(x6, c[12] * x6 + c[10] * x4 + c[8] * x2)

@@ -18,7 +18,9 @@ _vecdot: Any = np.vecdot  # Any: the stubs know no axis of it
 
 
 def _flops(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> float:
+    # The cost is asked for before the kernel runs: the error is to be that of the kernel.
     _check_matrices(a, b)
+    # Leading axes broadcast: the longer of the two has the batch.
     lead = max(a.size // max(a.shape[-1] * a.shape[-2], 1), b.size // max(b.shape[-1] * b.shape[-2], 1))
     m, k = a.shape[-1 if transpose_a else -2], a.shape[-2 if transpose_a else -1]
     n = b.shape[-2 if transpose_b else -1]
@@ -44,6 +46,7 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, xp: Libr
     """
     _check_matrices(a, b)
     product = xp.matmul(a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b)
+    # numpy multiplies bfloat16 by way of float32 and hands that back.
     return product if product.dtype == a.dtype else product.astype(a.dtype)
 
 
@@ -53,6 +56,7 @@ def matmul_of_numpy(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool)
 
     See `kernels.linalg.products_blas`.
     """
+    # Cut only what BLAS multiplies at all.
     if a.ndim != 2 or b.ndim != 2 or a.dtype.char not in "fd" or a.dtype != b.dtype:
         return matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     return product(a.T if transpose_a else a, b.T if transpose_b else b)
@@ -101,6 +105,7 @@ def vecdot_of_numpy(a: Array, b: Array, *, axis: int) -> Array:
 def cross(a: Array, b: Array, *, axis: int, xp: Library = np) -> Array:
     """The vector product along `axis`, which has size 3 in both; other axes broadcast."""
     _check_vectors("cross", a, b, axis, 3)
+    # From the back, as `axis` is negative: leading axes of either input may be fewer.
     lines = (slice(None),) * (-axis - 1)
     (a0, a1, a2), (b0, b1, b2) = ([x[(..., i, *lines)] for i in range(3)] for x in (a, b))
     return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=axis)
@@ -113,6 +118,7 @@ def _kron_cost(a: Array, b: Array) -> float:
 @kernel("kron", cost=_kron_cost)
 def kron(a: Array, b: Array) -> Array:
     """Every element of `a` (..., m, n) times `b` (..., p, q), as blocks (..., m·p, n·q)."""
+    # All pairs with axes (m, p, n, q): neighbours become one axis each.
     blocks = a[..., :, None, :, None] * b[..., None, :, None, :]
     *lead, m, p, n, q = blocks.shape
     return blocks.reshape((*lead, m * p, n * q))

@@ -58,16 +58,21 @@ def product(a: Array, b: Array) -> Array:
     """
     (m, k), n = a.shape, b.shape[1]
     work = m * k * n
+    # BLAS would copy what does not lie whole, for every block anew.
     if work <= _SMALL or not (_is_whole(a) and _is_whole(b)) or np.may_share_memory(a, b):
         return np.matmul(a, b)  # BLAS has a shorter way for a matrix by itself
+    # INVARIANT: what follows depends on shape, layout and core alone, never on threads.
     lies = ("N" if a.flags.c_contiguous else "T") + ("N" if b.flags.c_contiguous else "T")
     blocks = few(m, k, n, lies) if a.dtype.char == "f" and openblas_core() in _WITH_SMALL else None
     if blocks is None and lies[1] == "T" and 2 <= m <= _FEW < n:
         return np.ascontiguousarray(product(b.T, a.T).T)  # it reads a large b as it lies
+    # Blocks are cut along n, so parts must end where blocks do.
     parts = shares(m, k, n, 1 if blocks is None else blocks.n)
+    # The parts of a sum each make a whole product, which one fold adds up in order.
     if parts.axis == "k":
         return _sum_parts(a, b, parts)
     out = np.empty((m, n), a.dtype)
+    # Each part writes its own rows or columns of `out`: no part waits for another.
     made: list[Callable[[], object]] = []
     for at in (slice(*ends) for ends in parts.bounds):
         x, y, z = (a[at], b, out[at]) if parts.axis == "m" else (a, b[:, at], out[:, at])
@@ -89,16 +94,19 @@ def few(m: int, k: int, n: int, lies: str) -> Blocks | None:
         n: Columns of the second.
         lies: For both, whether it lies as it is or transposed: "NN", "NT" or "TN".
     """
+    # A row alone is a product of a vector; BLAS has another function for it.
     if min(m, k) < 2 or m * k * n <= _SMALL:
         return None
     match lies:
         case "NN" if m <= 64 and n % 64 == 0:
+            # As large as the small kernels take: halves of k, whose products are summed.
             size = _halve(k, m * 64, times=2)
             return None if size is None else Blocks(m, size, 64)
         case "NT" if m <= 32 and n % 16 == 0:
             size = _halve(k, m * 16, times=1)
             return None if size is None else Blocks(m, size, 16)
         case "TN" if k <= 64 and n % 64 == 0:
+            # Here k is the small side, so m is halved, and each half is whole: nothing is summed.
             size = _halve(m, k * 64, times=8)
             return None if size is None else Blocks(size, k, 64)
     return None
@@ -127,9 +135,12 @@ def shares(m: int, k: int, n: int, lanes: int = 1) -> Parts:
     """
     work = m * k * n
     count = 1 if work < _SHARED else 2 if work < _MANY else 4
+    # With blocks only along n: what `few` cut must not be cut across.
     axis, size = max((("n", n), ("k", k), ("m", m)), key=lambda each: each[1]) if lanes == 1 else ("n", n)
+    # INVARIANT: a part ends where blocks do: the step is a multiple of their columns.
     step = max(lanes, _LANES)
     ahead = _AHEAD / work * size if count > 1 else 0.0
+    # Rounded down to whole lanes; parts that this makes empty fall out of the set below.
     cuts = [int(ahead + (size - ahead) * i / count) // step * step for i in range(1, count)]
     ends = sorted({0, *cuts, size})
     return Parts(axis, tuple(pairwise(ends)))
@@ -139,10 +150,13 @@ def _in_blocks(a: Array, b: Array, out: Array, blocks: Blocks) -> None:
     """Writes the product to `out`, block by block, in one call of numpy."""
     m, k, n = blocks
     whole = a.shape[1] == k
+    # Blocks along k each make a term of the sum; alone they write to `out` at once.
     terms = out[None] if whole else np.empty((a.shape[1] // k, *out.shape), out.dtype)
+    # Views whose batch axes broadcast: one call of matmul runs all blocks.
     left = _split_blocks(a, m, k).swapaxes(0, 1)[:, :, None]  # (inner, down, 1, m, k)
     right = _split_blocks(b, k, n)[:, None]  # (inner, 1, across, k, n)
     np.matmul(left, right, out=_split_blocks(terms, m, n))
+    # In the order of the blocks: bits depend on nothing else.
     if not whole:
         np.add.reduce(terms, axis=0, out=out)
 

@@ -16,10 +16,12 @@ def _significant(s: Array, shape: tuple[int, ...], rtol: float | None, eps: floa
 
     None for rtol stands for eps times the larger size of the matrix.
     """
+    # The maximum of nothing is an error.
     if not s.shape[-1]:
         return s > 0
     if rtol is None:
         rtol = max(shape[-2:]) * eps
+    # Compared with the largest of the same matrix: a zero matrix has none that counts.
     return s > rtol * xp.max(s, axis=-1, keepdims=True)
 
 
@@ -29,8 +31,10 @@ def pinv(x: Array, *, rtol: float | None, eps: float, xp: Library = np) -> Array
     """The inverses of Moore and Penrose (..., m, n) -> (..., n, m), by SVD; see `_significant` for `rtol`."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     kept = _significant(s, x.shape, rtol, eps, xp)
+    # The inner choice keeps the division from zero, where the outer one would throw its infinity away.
     inverse = xp.where(kept, 1 / xp.where(kept, s, 1), 0).astype(s.dtype)
     v, uh = conjugate(vh, xp).swapaxes(-1, -2), conjugate(u, xp).swapaxes(-1, -2)
+    # The diagonal scales rows: no product with a matrix of zeros.
     return xp.matmul(v, inverse[..., None] * uh)
 
 

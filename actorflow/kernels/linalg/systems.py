@@ -43,9 +43,11 @@ def _batch(a: Array, b: Array, xp: Library) -> tuple[Array, Array, tuple[int, ..
 
     One matrix for a batch of right sides takes them side by side, so that it is factored once.
     """
+    # Only with one matrix: several would have to be factored each anyway.
     if a.ndim == 2 < b.ndim:
         n, columns = b.shape[-2:]
         lead = b.shape[:-2]
+        # (..., n, k) -> (n, ..., k) -> (n, columns of all): one factor, one solve.
         rows_first = b.transpose((b.ndim - 2, *range(b.ndim - 2), b.ndim - 1))
         return a, rows_first.reshape((n, prod(lead) * columns)), b.shape
     if a.shape[:-2] == b.shape[:-2]:
@@ -73,6 +75,7 @@ def solve(a: Array, b: Array, *, xp: Library = np) -> Array:
     Cost:    (2/3)·n³ flops for each matrix a, which is factored once for a batch of b, and 2·n²·k
     Raises:  KernelError for a matrix with a pivot of zero
     """
+    # Shapes are checked here even when the spec knew them too late to.
     if (nothing := _check_empty("solve", a, b, xp)) is not None:
         return nothing
     a, b, shape = _batch(a, b, xp)
@@ -96,18 +99,22 @@ def triangular_solve(a: Array, b: Array, *, lower: bool, adjoint: bool, xp: Libr
     if (nothing := _check_empty("triangular_solve", a, b, xp)) is not None:
         return nothing
     if adjoint:
+        # aᴴ of a lower triangle is an upper one, a view of it.
         a, lower = conjugate(a, xp).swapaxes(-1, -2), not lower
     a, b, shape = _batch(a, b, xp)
+    # The other half may hold anything, so it is zeroed before products read it.
     return _unbatch(_substitute(xp.tril(a) if lower else xp.triu(a), b, lower, xp), shape)
 
 
 def _substitute(a: Array, b: Array, lower: bool, xp: Library) -> Array:
     n = a.shape[-1]
     if n <= BLOCK:
+        # A loop over rows pays when many matrices take each step at once.
         if xp is np and a.ndim > 2 and prod(a.shape[:-2]) >= MANY:
             return _side_by_side(a, b, lower)
         return xp.linalg.solve(a, b)
     m = n // 2
+    # ORDER: the known half first: its solution, times the block beside it, is taken off the other side.
     if lower:
         top = _substitute(a[..., :m, :m], b[..., :m, :], lower, xp)
         bottom = _substitute(a[..., m:, m:], b[..., m:, :] - xp.matmul(a[..., m:, :m], top), lower, xp)
@@ -126,11 +133,13 @@ def _side_by_side(a: Array, b: Array, lower: bool) -> Array:
     n, columns = b.shape[-2:]
     lead, count = b.shape[:-2], prod(b.shape[:-2])
     diagonals = np.diagonal(a, axis1=-2, axis2=-1)
+    # Division would give infinities in silence, where LAPACK raises.
     if not diagonals.all():
         message = "Singular matrix"
         raise np.linalg.LinAlgError(message)
     triangles, sides = a.reshape((count, n, n)), b.reshape((count, n, columns))
     made = np.empty((count, n, columns), np.result_type(a, b))
+    # A lower triangle from the top, an upper one from the bottom.
     rows = range(n) if lower else range(n - 1, -1, -1)
     for start in range(0, count, _BATCH):
         part = slice(start, start + _BATCH)
@@ -140,6 +149,7 @@ def _side_by_side(a: Array, b: Array, lower: bool) -> Array:
         for k in rows:
             x[k] /= some[k, k]
             rest = slice(k + 1, None) if lower else slice(0, k)
+            # Taken off all rows that are yet to be solved.
             x[rest] -= some[rest, k][:, None] * x[k]
         made[part] = x.transpose((2, 0, 1))
     return made.reshape((*lead, n, columns))
@@ -155,8 +165,10 @@ def triangular_solve_of_cupy(a: Array, b: Array, *, lower: bool, adjoint: bool, 
 
     trsm divides by a zero in silence, so the diagonal is looked at, for which it waits for the card.
     """
+    # trsm takes one triangle; a batch goes by halves.
     if a.ndim != 2 or b.ndim < 2 or not (a.size and b.size):
         return triangular_solve(a, b, lower=lower, adjoint=adjoint, xp=xp)
+    # After the return above: `triangular_solve` checks for itself.
     _check_empty("triangular_solve", a, b, xp)
     if (xp.diagonal(a) == 0).any():
         message = "Singular matrix"
@@ -170,6 +182,7 @@ def triangular_solve_of_cupy(a: Array, b: Array, *, lower: bool, adjoint: bool, 
 @lapack("inv", _INVERTIBLE, probe="inv")
 def inv(x: Array, *, xp: Library = np) -> Array:
     """The inverses of square matrices (..., n, n); KernelError for one with a pivot of zero."""
+    # LAPACK does not take matrices without rows in every library.
     return xp.linalg.inv(x) if x.size else x
 
 
@@ -177,6 +190,7 @@ def inv(x: Array, *, xp: Library = np) -> Array:
 @lapack("det", "square matrices")
 def det(x: Array, *, xp: Library = np) -> Array:
     """The determinants of square matrices (..., n, n) -> (...), by LU; 1 of no rows."""
+    # The product of no pivots.
     return xp.linalg.det(x) if x.size else xp.ones(x.shape[:-2], dtype=x.dtype)
 
 

@@ -16,6 +16,7 @@ register_named("conj")
 @kernel("complex")
 def complex(a: Array, b: Array, *, xp: Library = np) -> Array:
     """The number of the parts a and b; a + b·i would make NaN of an infinite b."""
+    # Written part by part.
     a, b = xp.broadcast_arrays(a, b)
     made = xp.empty(a.shape, dtype=xp.complex64 if a.dtype.itemsize == 4 else xp.complex128)
     made.real = a

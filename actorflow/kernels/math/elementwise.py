@@ -22,6 +22,7 @@ def sigmoid(x: Array, *, xp: Library = np) -> Array:
     e / (1 + e) for negative x, 1 / (1 + e) for the others. A second exponential costs less than a
     mask that chooses between 1 and e: 142 µs for 65,536 float32 against 471, and the same bits.
     """
+    # For x < 0 the numerator is e^x, for the others e^0 = 1.
     return xp.exp(xp.minimum(x, 0)) / (1 + xp.exp(-xp.abs(x)))
 
 

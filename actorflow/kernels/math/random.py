@@ -57,6 +57,7 @@ class _PerThread(threading.local):
     """A generator of this thread, set anew for every draw; making one costs 17 µs, setting 3 µs."""
 
     def __init__(self) -> None:
+        # Rule 1 sets key and counter anew before each draw; this key is never drawn from.
         self.philox = np.random.Philox(key=0)
         self.generator = np.random.Generator(self.philox)
         self.state: Any = self.philox.state  # a copy: its words are ours to write
@@ -74,7 +75,9 @@ def generator(seed: int, counter: Counter) -> np.random.Generator:
     """
     c0, c1, c2, c3 = counter
     state = _thread.state
+    # Rule 1; everything is taken modulo 2**64.
     state["state"]["key"][:] = (seed & _WORD, c3 & _WORD)
+    # The low word starts at 0, so two counters of a node differ in a word that drawing never reaches.
     state["state"]["counter"][:] = (0, c0 & _WORD, c1 & _WORD, c2 & _WORD)
     _thread.philox.state = state
     return _thread.generator
@@ -82,11 +85,13 @@ def generator(seed: int, counter: Counter) -> np.random.Generator:
 
 def uniform(n: int, dtype: DType, seed: int, counter: Counter) -> Array:
     """Returns `n` numbers in [0, 1), float64 when `dtype` is, float32 otherwise; rule 2."""
+    # Rule 2.
     return generator(seed, counter).random(n, dtype=np.float64 if dtype == np.float64 else np.float32)
 
 
 def words(n: int, seed: int, counter: Counter) -> Array:
     """Returns `n` words of 64 bits as they come; rule 1."""
+    # Rule 1: words as they come, which no conversion to floats has shortened.
     drawn: Array = generator(seed, counter).bit_generator.random_raw(n)
     return drawn
 
@@ -113,8 +118,10 @@ def random_uniform(
     Dtypes:  floating, `dtype`.
     Cost:    one draw an element.
     """
+    # Rule 5: halves are drawn as float32, which `uniform` gives for all but float64, and rounded at the end.
     wanted = as_dtype(dtype)
     out = uniform(math.prod(shape), wanted, seed, counter)
+    # Rule 3.
     if (low, high) != (0.0, 1.0):
         if high - low <= float(np.finfo(out.dtype).max):
             np.multiply(out, high - low, out=out)
@@ -146,8 +153,10 @@ def random_normal(
     """
     wanted = as_dtype(dtype)
     n = math.prod(shape)
+    # Rule 4: two uniform numbers make two normal ones; of an odd n the last is dropped.
     half = (n + 1) // 2
     drawn = uniform(2 * half, wanted, seed, counter)
+    # OWNS: the draw is this kernel's own, so that every step writes over it.
     radius, angle = drawn[:half], drawn[half:]
     np.subtract(1, radius, out=radius)  # (0, 1]: the logarithm stays finite
     np.log(radius, out=radius)
@@ -181,12 +190,16 @@ def random_truncated_normal(
     Dtypes:  floating, `dtype`.
     Cost:    one draw and one erfinv an element.
     """
+    # Rule 6.
     wanted = as_dtype(dtype)
     out = uniform(math.prod(shape), wanted, seed, counter)
+    # 2·w·u - w = w·(2u - 1): u in [-w, w), where erfinv gives at most √2.
     np.multiply(out, 2 * _WITHIN, out=out)
     np.subtract(out, out.dtype.type(_WITHIN), out=out)
+    # The registered kernel, the one for numpy: another would round the last digit otherwise.
     out = find("erfinv").function(out)
     np.multiply(out, math.sqrt(2), out=out)
+    # Rounding may step over the bound by the last digit.
     np.clip(out, -2, 2, out=out)
     if stddev != 1.0:
         np.multiply(out, stddev, out=out)
@@ -208,6 +221,7 @@ def random_exponential(
     Dtypes:  floating, `dtype`. float32 reaches 16.6, float64 36.7.
     Cost:    one draw and one logarithm an element.
     """
+    # Rule 7: u is below 1, so the logarithm is finite.
     wanted = as_dtype(dtype)
     out = uniform(math.prod(shape), wanted, seed, counter)
     np.negative(out, out=out)

@@ -25,6 +25,7 @@ _minimum: Any = np.minimum.reduce
 def mean(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
     """The mean over `axis` in the dtype of `x`, halves in float32. NaN of no elements."""
     x = divisible(x)
+    # The mean of nothing is NaN in the dtype of a sum, without the warning that libraries give.
     if not x.size and not folded_size(x, axis):
         return xp.full_like(xp.sum(x, axis=axis, keepdims=keepdims), math.nan)
     return xp.mean(x, axis=axis, keepdims=keepdims)
@@ -48,6 +49,7 @@ def divisible(x: Array) -> Array:
 @kernel("count", cost=view_cost)
 def count(x: Array, *, axis: Axis, xp: Library = np) -> Array:
     """How many elements folding `axis` folds into one, 0-d in the dtype of `x`, float32 for halves."""
+    # float32 for halves, which hold no whole number above 2048, or 256.
     return xp.asarray(folded_size(x, axis), dtype=xp.float32 if is_half(x.dtype) else x.dtype)
 
 
@@ -65,6 +67,7 @@ def folded_size(x: Array, axis: Axis) -> int:
 
 def check_some(op: str, x: Array, axis: Axis) -> None:
     """Raises ValueError when folding `axis` folds no elements."""
+    # The size is asked first: it is free, and hardly ever 0.
     if not x.size and not folded_size(x, axis):
         message = f"{op} needs at least one element to fold, got axis {axis} of {show(x.shape)}"
         raise ValueError(message)
@@ -116,6 +119,7 @@ def argmin(x: Array, *, axis: int | None, keepdims: bool, xp: Library = np) -> A
 @in_float32
 def prod(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
     """The product over `axis` in the dtype of `x`; that of none is 1."""
+    # Libraries would widen small integers.
     return xp.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
 
 
@@ -141,6 +145,7 @@ def count_nonzero(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> 
 @kernel("count_nonzero", only="numpy")
 def count_nonzero_of_numpy(x: Array, *, axis: Axis, keepdims: bool) -> Array:
     """How many elements over `axis` are not 0, as int64."""
+    # numpy counts bits without making an array.
     if axis is None and not keepdims:
         return np.int64(np.count_nonzero(x))
     return _add(x.astype(np.bool_), axis, np.int64, keepdims=keepdims)

@@ -28,10 +28,13 @@ def nan_to_num(
     x: Array, *, nan: float, posinf: float | None, neginf: float | None, xp: Library = np
 ) -> Array:
     """`x` with NaN and infinities replaced, by the ends of its dtype where None is given."""
+    # numpy's finfo does not know bfloat16.
     widest = ml_dtypes.finfo if x.dtype.kind == "V" else xp.finfo
     above = float(widest(x.dtype).max) if posinf is None else posinf
     below = float(widest(x.dtype).min) if neginf is None else neginf
+    # Before anything is replaced: a NaN turned into an infinity would count.
     infinite = xp.isinf(x)
+    # As scalars of x's dtype: Python's float would widen halves.
     for where, value in ((xp.isnan(x), nan), (infinite & (x > 0), above), (infinite & (x < 0), below)):
         x = xp.where(where, x.dtype.type(value), x)
     return x

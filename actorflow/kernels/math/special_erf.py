@@ -83,6 +83,7 @@ def _ratio(x: Array, ratio: Ratio) -> Array:
 
 def _near(x: Array, near: Array, xp: Library) -> Array:
     """The function erf where |x| ≤ 0.46875, and 0 elsewhere."""
+    # Others would leave the range of the ratio and may overflow: they are computed at 0.
     x = xp.where(near, x, 0)
     return x * _ratio(x * x, _INNER)
 
@@ -95,6 +96,7 @@ def _far(size: Array, xp: Library) -> Array:
     inverse = 1 / (beyond * beyond)
     outer = (1 / sqrt(pi) - inverse * _ratio(inverse, _OUTER)) / beyond
     short = xp.trunc(y * 16) / 16  # its square is exact: rounding y² would cost the digits of e^-y²
+    # y² = short² + (y - short)·(y + short), the second part small.
     bell = xp.exp(-short * short) * xp.exp(-(y - short) * (y + short))
     return bell * xp.where(y <= 4, middle, outer)
 
@@ -106,6 +108,7 @@ def erf(x: Array, *, xp: Library = np) -> Array:
     size = xp.abs(x)
     near = size <= _BETWEEN
     outside = 1 - _far(size, xp)
+    # erf is odd; erfc, which `_far` gives, is of |x|.
     return xp.where(near, _near(x, near, xp), xp.where(x < 0, -outside, outside))
 
 
@@ -125,12 +128,15 @@ def erfinv(x: Array, *, xp: Library = np) -> Array:
     """The y whose erf is x; within 5 ulp."""
     half = x * 0.5
     central = xp.abs(half) <= 0.425
+    # The tails are kept inside the central range, and the centre below inside theirs by `minimum`.
     inner = xp.where(central, half, 0)
     inner = inner * _ratio(0.180625 - inner * inner, _CENTRAL)
     root = xp.sqrt(-xp.log((1 - xp.abs(x)) * 0.5))
     root = xp.minimum(root, 30)  # infinite at ±1, where it must not become NaN
     tail = xp.where(root <= 5, _ratio(xp.minimum(root, 5) - 1.6, _TAIL), _ratio(root - 5, _FAR_TAIL))
+    # The asymptote itself: the ratio at root 30 is finite.
     tail = xp.where(xp.abs(x) == 1, xp.inf, tail)
+    # AS 241 gives the normal's quantile, √2 times erfinv.
     return xp.where(central, inner, xp.where(x < 0, -tail, tail)) * sqrt(0.5)
 
 

@@ -50,6 +50,7 @@ def erfc(x: Array) -> Array:
     """1 - erf, within 1 ulp of float32: that of |x|, or 2 less that where x < 0."""
     y = np.abs(x)
     np.minimum(y, 30, out=y)  # e^-900 is 0, and infinities would become NaN
+    # t is in (0, 1] for all y ≥ 0: one ratio serves them all.
     t = 2 / (y + 2)
     found = horner(t, _ERFC[0])
     found *= t
@@ -57,6 +58,7 @@ def erfc(x: Array) -> Array:
     y *= y
     np.negative(y, out=y)
     found *= np.exp(y, out=y)
+    # Without a mask: erfc(-y) = 2 - erfc(y) is sign·found + (1 - sign).
     sign = np.copysign(1.0, x)
     found *= sign
     found += 1 - sign
@@ -70,29 +72,38 @@ def lgamma(x: Array) -> Array:
     """
     size = np.abs(x)
     found = _lgamma_of_positive(size)
+    # Mirrored alone are those below 0: the sine costs as much as the rest.
     below = np.flatnonzero(x < 0)
     if below.size:
         some = x[below]
+        # x less its nearest whole number: sin(πx) up to the sign, without the loss of digits of a large
+        # argument.
         sine = np.abs(np.sin((some - np.rint(some)) * pi))
+        # Γ(x)·Γ(1 - x) = π/sin(πx), and Γ(1 - x) = -x·Γ(-x).
         mirrored = np.log(pi / sine) - np.log(size[below]) - found[below]
         found[below] = np.where(np.isinf(some), np.inf, mirrored)
     return found
 
 
 def _lgamma_of_positive(x: Array) -> Array:
+    # Eight steps are taken by all, whether they are needed or not: no mask.
     few = np.minimum(x, _STEPS)
     product = few.copy()
     for _ in range(_STEPS - 1):
         few += 1
         product *= few
+    # 1 where the series serves x itself, 0 where x + 8.
     beyond = (x >= _STEPS).astype(np.float64)
     y = x + _STEPS * (1 - beyond)
+    # Stirling's series: (y - ½)·log y - y + …, written so that fewer digits cancel.
     found = (np.log(y) - 1) * (y - 0.5)
     inverse = 1 / y
     found += horner(inverse * inverse, special_gamma.STIRLING) * inverse
     found += (log(2 * pi) - 1) / 2
     found -= np.log(product)
+    # From 8 on `few` stood at 8: what the product took off is the same number everywhere, and is put back.
     found += beyond * _PASSED
+    # The zeros of the logarithm, which rounding would miss.
     found[(x == 1) | (x == 2)] = 0
     return found
 
@@ -113,12 +124,16 @@ def digamma(x: Array) -> Array:
     for _ in range(_STEPS - 1):
         few += 1
         passed += 1 / few
+    # Times 0 from 8 on, where nothing was passed.
     found -= passed * (1 - beyond)
     if below.any():
         at = np.flatnonzero(below)
         some = x[at]
+        # ±0 keeps its sign, which the tangent and so the infinity at it takes over.
         rest = np.where(some == 0, some, some - np.rint(some))
+        # ψ(1 - x) - ψ(x) = π/tan(πx).
         mirrored = found[at] - pi / np.tan(rest * pi)
+        # At the other poles the sides differ in sign: no number.
         found[at] = np.where((rest == 0) & (some != 0), np.nan, mirrored)
     return found
 

@@ -68,11 +68,13 @@ def _reduce(x: Array, low: float, high: float, xp: Library) -> tuple[Array, Arra
     Numbers passed upwards count negatively in the sum; the caller sees from x < low which way it went.
     """
     product, total = xp.ones_like(x), xp.zeros_like(x)
+    # At most eight steps from 8 down, for all at once: who is there stays.
     for _ in range(int(_LARGE)):
         down = x > high
         x = xp.where(down, x - 1, x)
         product = xp.where(down, product * x, product)
         total = xp.where(down, total + 1 / x, total)
+    # From near 0 two steps up at most reach the interval.
     for _ in range(2):
         up = x <= low
         product = xp.where(up, product * x, product)
@@ -83,6 +85,7 @@ def _reduce(x: Array, low: float, high: float, xp: Library) -> tuple[Array, Arra
 
 def _rest(x: Array, xp: Library) -> Array:
     """What rounding takes off x below 0, exactly; ±0 itself, and 1/2 above 0, where nothing is mirrored."""
+    # Half makes the sine 1 and the tangent large: harmless where it is dropped.
     return xp.where(x == 0, x, xp.where(x > 0, 0.5, x - xp.round(x)))
 
 
@@ -95,18 +98,22 @@ def lgamma(x: Array, *, xp: Library = np) -> Array:
     zeros between the poles, where the error is that of a number of size 1.
     """
     size = xp.abs(x)
+    # What is beyond 8 is computed at 8 and dropped.
     small = xp.minimum(size, _LARGE)
     near, passed, _ = _reduce(small, 1.5, 2.5, xp)
     # x - 1 and x itself, since 1 and 2 have been added with a rounding that the zero at 1 would show.
     z = xp.where(small <= 1.5, xp.where(small <= 0.5, small, small - 1), near - 2)
     logarithm = xp.log(passed)
+    # Numbers passed downwards are factors of Γ(x), those passed upwards divide it.
     series = z * horner(z, _LGAMMA) + xp.where(small <= 1.5, -logarithm, logarithm)
     large = xp.maximum(size, _LARGE)
     stirling = (large - 0.5) * (xp.log(large) - 1) + (log(2 * pi) - 1) / 2
     stirling = stirling + horner(1 / (large * large), STIRLING) / large
     found = xp.where(size < _LARGE, series, stirling)
+    # The reflection, Γ(x)·Γ(1 - x) = π/sin(πx), with |x| for 1 - x: one factor |x| more, taken off below.
     sine = xp.abs(xp.sin(_rest(x, xp) * pi))
     mirrored = xp.log(pi / sine) - xp.log(size) - found
+    # -inf too gives inf: the reflection would give NaN.
     return xp.where(xp.isinf(x), size, xp.where(x < 0, mirrored, found))
 
 
@@ -120,12 +127,14 @@ def digamma(x: Array, *, xp: Library = np) -> Array:
     below = x <= 0
     size = xp.where(below, 1 - x, x)
     near, _, passed = _reduce(xp.minimum(size, _LARGE), _ROOT - 0.5, _ROOT + 0.5, xp)
+    # The zero in two parts: the difference keeps the digits that a float of it would lose.
     series = horner((near - _ROOT_HIGH) - _ROOT_LOW, _DIGAMMA) + passed
     large = xp.maximum(size, _LARGE)
     asymptotic = xp.log(large) - 0.5 / large - horner(1 / (large * large), ASYMPTOTIC)
     found = xp.where(size < _LARGE, series, asymptotic)
     rest = _rest(x, xp)
     mirrored = found - pi / xp.tan(rest * pi)
+    # Poles other than 0 have no sign; at 0 the sign of the zero tells.
     return xp.where(below, xp.where((rest == 0) & (x != 0), xp.nan, mirrored), found)
 
 
@@ -136,6 +145,7 @@ def polygamma(x: Array, *, n: int, xp: Library = np) -> Array:
     if n == 0:
         return digamma(x, xp=xp)
     below = x < 0
+    # Below 0 the mirror image is computed.
     size = xp.where(below, 1 - x, x)
     found = (-1) ** (n + 1) * float(factorial(n)) * _zeta_of(n + 1, size, xp)
     tangent = xp.tan(_rest(x, xp) * pi)
@@ -146,6 +156,7 @@ def polygamma(x: Array, *, n: int, xp: Library = np) -> Array:
 def _zeta_of(s: int, x: Array, xp: Library) -> Array:
     """The Hurwitz zeta function ζ(s, x) for x ≥ 0, by Euler and Maclaurin from the 12th term on."""
     total = xp.zeros_like(x)
+    # The smallest terms first, so that they are not lost.
     for k in range(11, -1, -1):
         total = total + (x + k) ** -s
     y = x + 12
@@ -159,6 +170,7 @@ def _cotangent(n: int) -> Coefficients:
     powers = [0, 1]
     for _ in range(n):
         slopes = [k * p for k, p in enumerate(powers)][1:]
+        # Times -(1 + c²), the slope of c itself.
         powers = [-a - b for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
     return tuple(float(p) for p in reversed(powers))
 

@@ -10,6 +10,7 @@ Coefficients = tuple[float, ...]
 def horner(x: Array, coefficients: Coefficients) -> Array:
     """The polynomial in x with these two coefficients or more, that of the highest power first."""
     first, second, *rest = coefficients
+    # A new array, which the loop may write over.
     total = x * first + second
     for c in rest:
         total *= x

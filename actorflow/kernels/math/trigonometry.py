@@ -21,4 +21,5 @@ for _op in (
 def sinc(x: Array, *, xp: Library = np) -> Array:
     """sin(πx)/(πx), 1 at 0."""
     angle = x * pi
+    # 0/0 is computed and dropped.
     return xp.where(x == 0, 1, xp.sin(angle) / angle)

@@ -22,6 +22,7 @@ def leaky_relu(x: Array, *, slope: float, xp: Library = np) -> Array:
     """
     if slope == 0:
         return xp.maximum(x, 0)  # infinity times 0 is NaN
+    # With a slope above 1 it is the smaller of the two.
     return xp.maximum(x, x * slope) if slope <= 1 else xp.minimum(x, x * slope)
 
 
@@ -53,6 +54,7 @@ def elu(x: Array, *, alpha: float, scale: float, rate: float, xp: Library = np) 
 
     The sum of both, one of which is always 0: 82 µs for 65,536 float32 against 375 with a mask.
     """
+    # Both are kept inside their half before anything grows: expm1 of a large x would overflow.
     return xp.maximum(x, 0) * scale + xp.expm1(xp.minimum(x, 0) * rate) * (scale * alpha)
 
 
@@ -67,6 +69,7 @@ def silu(x: Array, *, xp: Library = np) -> Array:
 @in_float32
 def softplus(x: Array, *, xp: Library = np) -> Array:
     """log(1 + e^x) as max(x, 0) + log(1 + e^-|x|)."""
+    # e^-|x| is at most 1 and overflows nowhere; log1p keeps the digits of a tiny one.
     return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
 
 

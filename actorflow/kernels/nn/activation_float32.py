@@ -13,6 +13,7 @@ from actorflow.values.arrays import Array
 
 def gelu(x: Array, **_: bool) -> Array:
     """x·Φ(x), within 1 ulp of float32."""
+    # Φ(x) = erfc(-x/√2)/2, in which no digits cancel for negative x.
     found = erfc(x * -sqrt(0.5))
     found *= x
     found *= 0.5

@@ -28,7 +28,9 @@ def _cost(x: Array, *others: Array, size: Sizes, **_: Any) -> float:
 def _means(length: int, count: int) -> AxisMap:
     """The mean of each of `count` windows along an axis of `length`."""
     starts, sizes = adaptive_window(length, count).spans()
+    # Windows may overlap: each of their elements is a row of its own in the map.
     windows = np.repeat(np.arange(count), sizes)
+    # Counted within each window, from where that starts.
     places = np.arange(windows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + starts[windows]
     return AxisMap.of(windows, places, 1 / sizes[windows], count)
 
@@ -53,6 +55,7 @@ def adaptive_avg_pool(x: Array, *, size: Sizes, xp: Library = np) -> Array:
     Shapes:  x (n, h, w, c) -> (n, *size, c)
     Dtypes:  floating
     """
+    # Axis by axis: the mean over a box is the mean of means, as all rows of a box are equally long.
     for axis, (length, count) in enumerate(_axes(x.shape, size), 1):
         x = through(x, axis, _means(length, count), xp)
     return x
@@ -64,7 +67,9 @@ def adaptive_avg_pool_grad(dy: Array, x: Array, *, size: Sizes, xp: Library = np
     """Hands the gradient of every window to its elements, in equal shares; the shape is that of x."""
     axes = _axes(x.shape, size)
     wanted = (x.shape[0], *size, x.shape[-1])
+    # A shape known late may not be that of the output.
     check_gradient(dy.shape, wanted)
+    # The transposes in reverse order, as of any product of maps.
     for axis in range(len(size), 0, -1):
         dy = through(dy, axis, _shares(*axes[axis - 1]), xp)
     return dy

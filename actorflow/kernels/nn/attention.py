@@ -34,6 +34,7 @@ HIDDEN = -np.inf
 
 def attention_cost(q: Array, k: Array, v: Array, *mask: Array, **_: Any) -> float:
     """Two products and a softmax of the scores."""
+    # As many as the queries of all heads.
     queries = float(q.size) / max(q.shape[-1], 1)
     cost: float = queries * k.shape[-2] * (2.0 * (q.shape[-1] + v.shape[-1]) + 14.0)
     return cost
@@ -50,6 +51,7 @@ def check_fit(q: Array, k: Array, v: Array, *mask: Array) -> None:
         shapes = ", ".join(show(a.shape) for a in (q, k, v))
         message = f"attention needs queries and keys of equal depth, and as many values as keys, got {shapes}"
         raise SpecError(message)
+    # What the scores of all heads are; a mask broadcasts to them and never the other way round.
     scores = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
     for one in mask:
         if np.broadcast_shapes(one.shape, scores) != scores:
@@ -64,23 +66,29 @@ def _weights(
     q: Array, k: Array, mask: tuple[Array, ...], scale: float, is_causal: bool, xp: Library
 ) -> Array:
     """The weights of the values for each query, zeros where it sees no key."""
+    # Scaled before the product: queries are fewer elements than scores.
     scores = xp.matmul(q * scale, k.swapaxes(-1, -2))
     allowed = None
     if mask and mask[0].dtype.kind == "b":
         allowed = mask[0]
     elif mask:
+        # -inf in a floating mask hides a key like False does.
         allowed = mask[0] > HIDDEN
         scores = scores + mask[0]
     if is_causal:
         before = xp.arange(q.shape[-2])[:, None] >= xp.arange(k.shape[-2])
         allowed = before if allowed is None else allowed & before
     if allowed is not None:
+        # -inf and not a large number: a query that sees nothing must be recognised below.
         scores = xp.where(allowed, scores, xp.full_like(scores, HIDDEN))
+    # No keys: nothing to take a maximum of, and the product with no values gives zeros.
     if not scores.shape[-1]:
         return scores
     top = xp.max(scores, axis=-1, keepdims=True)
+    # The maximum of a row without keys is -inf, and -inf less itself NaN: 0 is taken off instead.
     e = xp.exp(scores - xp.where(top > HIDDEN, top, xp.zeros_like(top)))
     total = xp.sum(e, axis=-1, keepdims=True)
+    # A row without keys has the sum 0 and stays 0.
     return e / xp.where(total > 0, total, xp.ones_like(total))
 
 
@@ -114,14 +122,18 @@ def scaled_dot_product_attention_grad(
     check_fit(q, k, v, *mask)
     g, wq, wk, wv, *rest = wide(dy, q, k, v, *mask)
     weights = _weights(wq, wk, tuple(rest), scale, is_causal, xp)
+    # The gradient of the weights.
     along = xp.matmul(g, wv.swapaxes(-1, -2))
+    # That of a softmax: each weight times what its own gradient has above the mean by weight.
     slope = weights * (along - xp.sum(weights * along, axis=-1, keepdims=True))
+    # ORDER: as the inputs: q, k, v, and the mask where it is floating.
     grads = [
         (xp.matmul(slope, wk) * scale, q),
         (xp.matmul(slope.swapaxes(-1, -2), wq) * scale, k),
         (xp.matmul(weights.swapaxes(-1, -2), g), v),
         *((slope, m) for m in mask if m.dtype.kind != "b"),
     ]
+    # Inputs that were broadcast get the sum over what they were repeated for.
     return tuple(sum_to(grad, like, xp=xp).astype(like.dtype) for grad, like in grads)
 
 
@@ -145,6 +157,7 @@ class _Heads:
     @staticmethod
     def of(a: Array, at: tuple[int, ...]) -> Array:
         """The head `at` of an aligned array."""
+        # An axis of size 1 is broadcast: the same head comes again.
         found: Array = a[tuple(i if d > 1 else 0 for i, d in zip(at, a.shape, strict=False))]
         return found
 
@@ -156,6 +169,7 @@ class _Scores:
         self.queries, self.keys = q.shape[-2], k.shape[-2]
         self.scale = q.dtype.type(scale)
         self.is_causal = is_causal
+        # Sixteen rows at least, however many keys there are: fewer are hardly a product of matrices.
         self.rows = max(16, PART_BYTES // max(q.dtype.itemsize * self.keys, 1))
         self.buffer = np.empty((min(self.rows, self.queries), self.keys), q.dtype)
 
@@ -163,11 +177,13 @@ class _Scores:
         """Some queries, and the number of keys that one of them may see."""
         for start in range(0, self.queries, self.rows):
             stop = min(start + self.rows, self.queries)
+            # Causal: the last query of the part sees the keys up to itself, and none of the part one behind.
             yield slice(start, stop), min(stop, self.keys) if self.is_causal else self.keys
 
     def weights(self, q: Array, k: Array, mask: Array | None, part: slice, keys: int) -> tuple[Array, Array]:
         """Weights less the division by their sums, (queries, keys), and the sums, (queries, 1)."""
         scaled = q[part] * self.scale
+        # From the start of the buffer, so that the scores of fewer keys lie whole for BLAS.
         flat = self.buffer.reshape(-1)[: len(scaled) * keys]
         scores = np.matmul(scaled, k[:keys].T, out=flat.reshape(len(scaled), keys))
         if mask is not None:
@@ -181,10 +197,12 @@ class _Scores:
             after = np.arange(first, keys) > np.arange(part.start, part.stop)[:, None]
             np.copyto(scores[:, first:], HIDDEN, where=after)
         top: Any = np.maximum.reduce(scores, -1, keepdims=True)
+        # A query that sees no key: -inf less -inf would be NaN.
         np.copyto(top, 0, where=top == HIDDEN)
         np.subtract(scores, top, out=scores)
         np.exp(scores, out=scores)
         total: Any = np.add.reduce(scores, -1, keepdims=True)
+        # As 0 / 1 such a row stays 0.
         np.copyto(total, 1, where=total == 0)
         return scores, total
 
@@ -212,8 +230,10 @@ def attention_in_parts(q: Array, k: Array, v: Array, *mask: Array, scale: float,
         one_q, one_k, one_v = (heads.of(a, at) for a in (wq, wk, wv))
         hidden = heads.of(rest[0], at) if rest else None
         for part, keys in scores.parts():
+            # INVARIANT: `weights` is the buffer: it is used up before the next part writes over it.
             weights, total = scores.weights(one_q, one_k, hidden, part, keys)
             rows = np.matmul(weights, one_v[:keys], out=out[at][part])
+            # The division last, on (queries, out) and not on (queries, keys).
             np.divide(rows, total, out=rows)
     return out.astype(q.dtype, copy=False)
 
@@ -230,6 +250,7 @@ def attention_grad_in_parts(
     g, wq, wk, wv, *rest = (heads.align(a) for a in wide(dy, q, k, v, *mask))
     scores = _Scores(wq, wk, scale, is_causal)
     moved = [wq, wk, wv, *(m for m in rest if m.dtype.kind != "b")]
+    # Zeros, since several parts, and several heads of what is broadcast, add to the same place.
     grads = [np.zeros(a.shape, a.dtype) for a in moved]
     for at in heads.all():
         one_g, one_q, one_k, one_v = (heads.of(a, at) for a in (g, wq, wk, wv))
@@ -237,14 +258,19 @@ def attention_grad_in_parts(
         to_q, to_k, to_v, *to_mask = (heads.of(a, at) for a in grads)
         for part, keys in scores.parts():
             weights, total = scores.weights(one_q, one_k, hidden, part, keys)
+            # Here the weights themselves are needed, twice.
             np.divide(weights, total, out=weights)
             to_v[:keys] += np.matmul(weights.T, one_g[part])
             slope = np.matmul(one_g[part], one_v[:keys].T)
+            # As in the kernel for every library: the mean by weight is taken off, then each weight
+            # multiplied.
             np.subtract(slope, np.vecdot(slope, weights)[:, None], out=slope)
             np.multiply(slope, weights, out=slope)
+            # The scores are q·scale times k, so both gradients have the scale.
             to_q[part] += np.matmul(slope, one_k[:keys]) * scores.scale
             to_k[:keys] += np.matmul(slope.T, one_q[part]) * scores.scale
             for target in to_mask:
+                # A mask that is repeated along an axis has one row there, which all parts add to.
                 found = target[
                     part if target.shape[0] > 1 else slice(None), : keys if target.shape[1] > 1 else 1
                 ]

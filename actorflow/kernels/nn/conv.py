@@ -29,6 +29,7 @@ def filter_windows(
 ) -> Windows:
     """Returns where filters lie on images; SpecError when the shapes, known late, do not fit."""
     wanted = conv_shape(image, filters, strides, padding, dilations, groups)
+    # Of shapes that were known late; the cache keeps those that fit.
     check_gradient(dy, wanted)  # type: ignore[arg-type]  # of known shapes it is known
     return windows_of(image, filters[:-2], strides, padding, dilations)
 
@@ -47,6 +48,7 @@ def pad_images(x: Array, at: Windows, groups: int = 1) -> Array:
     Several groups lie behind each other: (groups, n, …, channels of a group).
     """
     if groups == 1:
+        # No rims: the images themselves, if they lie in order.
         if at.grown == at.image:
             return np.ascontiguousarray(x)
         out = np.zeros((x.shape[0], *at.grown, x.shape[-1]), x.dtype)
@@ -54,6 +56,7 @@ def pad_images(x: Array, at: Windows, groups: int = 1) -> Array:
         return out
     each = x.shape[-1] // groups
     out = np.zeros((groups, x.shape[0], *at.grown, each), x.dtype)
+    # Groups behind each other: a row of a window is one run of memory.
     out[:, *at.inside] = np.moveaxis(x.reshape(*x.shape[:-1], groups, each), -2, 0)
     return out
 

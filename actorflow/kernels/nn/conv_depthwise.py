@@ -34,13 +34,16 @@ def fits(w: Array, groups: int) -> bool:
 
 def convolve(x: Array, w: Array, at: Windows, out: Array) -> None:
     """Writes `conv(x, w)` to `out`."""
+    # The length of a row of the result, which one pass takes as its inner loop.
     filters, long = w.shape[-1], at.counts[-1] * w.shape[-1]
     out[...] = 0
     for images in _images(out):
         part = pad_images(_repeat_channels(x[images], filters), at)
+        # One buffer for the products of every place.
         target = _in_rows(out[images])
         room = np.empty_like(target)
         for place, there in _windows(at):
+            # The filters once for each pixel of a row.
             weights = np.tile(w[place][0], long // max(filters, 1))
             np.multiply(_in_rows(part[there]), weights, out=room)
             np.add(target, room, out=target)
@@ -50,6 +53,7 @@ def back(dy: Array, w: Array, at: Windows, channels: int) -> Array:
     """Returns the gradient of `sum(dy * conv(x, w))` for `x`, which has so many channels."""
     filters, long = w.shape[-1], at.counts[-1] * w.shape[-1]
     out = np.empty((dy.shape[0], *at.image, channels), dy.dtype)
+    # With rims, so that no window hangs over an edge while gradients are added.
     for images in _images(dy):
         grads = _in_rows(np.ascontiguousarray(dy[images]))
         target = np.zeros((grads.shape[0], *at.grown, filters), dy.dtype)
@@ -60,6 +64,7 @@ def back(dy: Array, w: Array, at: Windows, channels: int) -> Array:
             pixels = target[there]
             np.add(pixels, room.reshape(pixels.shape), out=pixels)
         inside = target[at.inside]
+        # Several filters went along one channel: their gradients are summed.
         if filters != channels:
             inside = inside.reshape(*inside.shape[:-1], channels, filters // channels).sum(axis=-1)
         out[images] = inside
@@ -76,6 +81,7 @@ def grad_filter(x: Array, dy: Array, shape: Sizes, at: Windows) -> Array:
         room = np.empty_like(grads)
         for place, there in _windows(at):
             np.multiply(_in_rows(part[there]), grads, out=room)
+            # First down the rows, then across the pixels of a row: both are long loops of numpy.
             rows = room.reshape(prod(room.shape[:-1]), room.shape[-1]).sum(axis=0)
             out[place][0] += rows.reshape(at.counts[-1], filters).sum(axis=0)
     return out
@@ -98,6 +104,8 @@ def _windows(at: Windows) -> Iterator[tuple[Sizes, Any]]:
     for place in at.places():
         there = [slice(None)]
         for a, k in zip(at.axes, place, strict=True):
+            # Rims make every place of the window a plain slice: the first one is at the rim less what hangs
+            # over.
             first = a.rim[0] - a.before + k * a.dilation
             there.append(slice(first, first + (a.count - 1) * a.stride + 1, a.stride))
         yield place, tuple(there)

@@ -80,6 +80,7 @@ class WindowOrder(NamedTuple):
 
     def buffer(self, dtype: Any) -> Array:
         """Returns room for the windows of one block."""
+        # As long as the largest block; smaller ones take its start.
         return np.empty(prod(self.groups) * self.step * self.below * prod(self.pixels), dtype)
 
     def blocks(self) -> Iterable[WindowBlock]:
@@ -92,6 +93,7 @@ class WindowOrder(NamedTuple):
         start = 0
         for outer in product(*map(range, self.lengths[: self.axis])):
             for low in range(0, length if self.below else 0, self.step):
+                # The last block of an axis is shorter.
                 taken = min(self.step, length - low)
                 count = taken * self.below
                 yield WindowBlock(
@@ -117,7 +119,9 @@ def taking(
     pixel_bytes = (each if behind else channels) * itemsize
     steps = [prod(at.grown[axis + 1 :]) * pixel_bytes for axis in range(len(at.grown))]
     image_bytes = prod(at.grown) * pixel_bytes
+    # Where the first window begins in the images with their rims.
     first = sum((a.rim[0] - a.before) * step for a, step in zip(at.axes, steps, strict=True))
+    # ORDER: (groups, n, …windows, …pixels of a window, channels), as the view has them.
     strides = (
         *((n * image_bytes if behind else each * itemsize,) if groups > 1 else ()),
         image_bytes,
@@ -127,13 +131,17 @@ def taking(
     )
     lengths, pixels = (n, *at.counts), (*at.size, each)
     window_bytes = max(groups * prod(pixels) * itemsize, 1)
+    # Whole images, unless one alone fills the buffer many times: then rows of windows, and so on inwards.
     axis, below = 0, prod(at.counts)
     while below * window_bytes > WHOLE * buffer_bytes and axis < len(at.counts):
         axis += 1
         below //= lengths[axis]
+    # At least one, even when that is larger than the buffer.
     step = max(1, min(lengths[axis], buffer_bytes // max(below * window_bytes, 1)))
+    # An empty view must not begin outside of its array.
     offset = first if prod(lengths) * prod(pixels) else 0
     how = WindowOrder(_front(groups), lengths, pixels, strides, offset, axis, below, step, None)
+    # Kept with the cached order, unless they are many.
     few = prod(lengths[:axis]) * (lengths[axis] // step + 1) <= 64
     return how._replace(reused=tuple(how.blocks())) if few else how
 
@@ -153,6 +161,7 @@ def _columns(x: Array, at: Windows, groups: int) -> Iterator[tuple[slice, Array]
     view, buffer = how.view(pad_images(x, at, groups if behind else 1)), how.buffer(x.dtype)
     for block in how.blocks():
         taken = buffer[: block.size]
+        # The one copy: the windows as rows of a matrix.
         np.copyto(taken.reshape(block.windows), view[block.at])
         yield block.rows, taken.reshape(block.matrix)
 
@@ -173,6 +182,7 @@ def _flat(y: Array) -> Array:
 def _convolve(x: Array, w: Array, at: Windows, groups: int) -> Array:
     out = np.empty((x.shape[0], *at.counts, w.shape[-1]), x.dtype)
     flat = _flat(out)
+    # A window of one pixel at every pixel: the images are the matrix already.
     if at.plain and groups == 1:
         np.matmul(_flat(x), _flat(w), out=flat)
     elif depthwise.fits(w, groups):
@@ -233,12 +243,15 @@ def conv_transpose(
 
 def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
     n, (channels, filters) = dy.shape[0], w.shape[-2:]
+    # Images without pixels: there is nothing to lay windows on.
     if not prod(at.image):
         return np.zeros((n, *at.image, channels * groups), dy.dtype)
     if at.plain and groups == 1:
         return np.matmul(_flat(dy), w.reshape(channels, filters).T).reshape(n, *at.image, channels)
     if depthwise.fits(w, groups):
         return depthwise.back(dy, w, at, groups)
+    # With strides dy would have to be spread with zeros; with many more filters than channels the windows of
+    # dy cost more than the additions, as the last number below shows.
     if all(a.stride == 1 for a in at.axes) and filters <= 2 * channels * groups:
         return _correlate_back(dy, w, at, groups)
     # Elsewhere: one product gives the gradient of every window, then the windows are added where
@@ -254,9 +267,11 @@ def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
         np.matmul(_by_group(flat[block.rows], groups), matrices, out=taken.reshape(block.matrix))
         grads = taken.reshape(block.windows)
         there = view[block.at]
+        # The windows of one place lie apart, so the addition in place sees each pixel once.
         for place in at.places():
             index: Any = (..., *place, slice(None))
             np.add(there[index], grads[index], out=there[index])
+    # The rims were room for what hangs over; nobody wants their gradients.
     if groups == 1:
         return np.ascontiguousarray(whole[at.inside])
     return np.moveaxis(whole[:, *at.inside], 0, -2).reshape(n, *at.image, channels * groups)
@@ -264,9 +279,11 @@ def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
 
 def _correlate_back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
     """For stride 1: the convolution of the widened `dy` with the filters turned by 180 degrees."""
+    # Step 1: every spatial axis backwards.
     turned = w[(slice(None, None, -1),) * len(at.size)]
     channels, filters = w.shape[-2:]
     if groups > 1:
+        # Step 2: filters become channels and channels filters, group by group.
         turned = turned.reshape(*at.size, channels, groups, filters // groups)
     turned = np.ascontiguousarray(turned.swapaxes(-1, -3 if groups > 1 else -2))
     back = turned.reshape(*at.size, filters // groups, groups * channels)
@@ -276,6 +293,7 @@ def _correlate_back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
 @lru_cache(1024)
 def _flip_filters(dy: Sizes, at: Windows) -> Windows:
     """Returns where the turned filters lie on `dy`, widened so that every pixel of the image has a window."""
+    # Widened by the reach of a filter less one, so that the first pixel has a window that ends at it.
     padding = tuple((a.reach - 1 - a.before, a.size - a.count + a.before) for a in at.axes)
     return windows_of(dy, at.size, (1,) * len(at.axes), padding, tuple(a.dilation for a in at.axes))
 
@@ -293,12 +311,14 @@ def conv_grad_filter(
     """
     at = filter_windows(x.shape, w.shape, dy.shape, strides, padding, dilations, groups)
     flat = _flat(dy)
+    # As forward: the images are the matrix.
     if at.plain and groups == 1:
         return np.matmul(_flat(x).T, flat).reshape(w.shape)
     if depthwise.fits(w, groups):
         return depthwise.grad_filter(x, dy, w.shape, at)
     out = np.zeros(w.shape, x.dtype)
     sums = _by_group(_flat(out), groups)
+    # One buffer for the product of each block, then added: matmul cannot add to its output.
     part = np.empty_like(sums)
     for rows, columns in _columns(x, at, groups):
         np.matmul(columns.swapaxes(-1, -2), _by_group(flat[rows], groups), out=part)

@@ -66,6 +66,7 @@ def conv(
 def _back(dy: Array, w: Array, at: Windows, groups: int, xp: Library) -> Array:
     out = xp.zeros((dy.shape[0], *at.image, w.shape[-2] * groups), dtype=dy.dtype)
     for place, those, pixels in at.pieces():
+        # As forward, with windows and pixels exchanged.
         if _single(w, groups):
             product = dy[those] * w[*place, ...]
         else:
@@ -123,6 +124,7 @@ def conv_grad_filter(
     out = xp.zeros(w.shape, dtype=x.dtype)
     for place, those, pixels in at.pieces():
         if _single(w, groups):
+            # One channel and one filter: a sum over all pixels, and no product.
             out[*place, ...] = xp.sum(x[pixels] * dy[those], axis=tuple(range(dy.ndim - 1)))[None, :]
         else:
             columns = _by_group(x[pixels], groups).transpose((0, 2, 1))

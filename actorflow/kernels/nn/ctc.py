@@ -40,6 +40,7 @@ def _check(logits: Array, labels: Array, lengths: tuple[Array, Array], blank: in
         KernelError: for a length or a label out of range.
     """
     n, time, classes = logits.shape
+    # Without time there is no step to start from.
     if [a.shape[0] for a in (labels, *lengths)] != [n, n, n] or not time:
         shown = ", ".join(show(a.shape) for a in (logits, labels, *lengths))
         message = f"ctc_loss needs some time, and labels and two lengths for each example, got {shown}"
@@ -49,6 +50,7 @@ def _check(logits: Array, labels: Array, lengths: tuple[Array, Array], blank: in
         if wrong.any():
             message = f"lengths of {what} must lie in [0, {most}], got {int(given[wrong][0])}"
             raise KernelError(message)
+    # Labels behind an example's length are padding and may hold anything.
     counts = xp.arange(labels.shape[1]) < lengths[1][:, None]
     wrong = counts & ((labels < 0) | (labels >= classes) | (labels == blank))
     if wrong.any():
@@ -75,17 +77,22 @@ class _Ways:
         n, time, _ = logits.shape
         self.xp = xp
         self.log_p = log_softmax(logits, axis=-1, xp=xp)
+        # Padding becomes the blank, so that it is a class at all; no way ends there.
         whole = xp.where(counts, labels.astype(np.int64), xp.full_like(labels.astype(np.int64), blank))
         blanks = xp.full_like(whole, blank)
         first = xp.full_like(lengths[0].astype(np.int64)[:, None], blank)
+        # blank, label, blank, label, …, and one more blank behind the last.
         pairs = xp.stack((blanks, whole), axis=-1).reshape((n, 2 * labels.shape[1]))
         self.states = xp.concat((pairs, first), axis=1)
         size = self.states.shape[1]
         at = xp.broadcast_to(self.states[:, None, :], (n, time, size))
+        # The states' classes at all times at once: the loop over time takes slices.
         self.emitted = xp.take_along_axis(self.log_p, at, axis=2)
         self.time_of = lengths[0][:, None]
         number = xp.arange(size)
+        # The last label, or the blank behind it: both are ends.
         end = 2 * lengths[1].astype(np.int64)[:, None]
+        # A way begins with the first blank or the first label.
         self.first, self.last = number[None, :] < 2, (number == end) | (number == end - 1)
         # A blank between two labels may be left out where they differ.
         before = self._shift(self.states, 2, blank)
@@ -94,6 +101,7 @@ class _Ways:
     def _shift(self, a: Array, by: int, fill: float) -> Array:
         """`a` with each state's value at the state `by` further on; `fill` where none comes from."""
         xp, size = self.xp, a.shape[1]
+        # No longer than the axis, which may have fewer states than the shift.
         gap = xp.full_like(a[:, : min(abs(by), size)], fill)
         parts = (gap, a[:, : max(size - by, 0)]) if by > 0 else (a[:, -by:], gap)
         return xp.concat(parts, axis=1)
@@ -103,17 +111,21 @@ class _Ways:
         xp = self.xp
         together = xp.stack(ways, axis=0)
         top = xp.max(together, axis=0)
+        # The largest is taken off: NEVER less NEVER is 0, which is why it is no infinity.
         return top + xp.log(xp.sum(xp.exp(together - top), axis=0))
 
     def forward(self) -> list[Array]:
         """For each time the sum of all ways from the start to each state, what it emits included."""
         xp, emitted = self.xp, self.emitted
         never = xp.full_like(emitted[:, 0, :], NEVER)
+        # At time 0 only the two first states are reached.
         found = [xp.where(self.first, emitted[:, 0, :], never)]
         for t in range(1, emitted.shape[1]):
             now = found[-1]
+            # Stay, go on by one, or leave out the blank between two different labels.
             skipped = xp.where(self.skips, self._shift(now, 2, NEVER), never)
             more = self._log_sum(now, self._shift(now, 1, NEVER), skipped) + emitted[:, t, :]
+            # Behind the end of its time an example stays as it is, so the last entry holds for all.
             found.append(xp.where(t < self.time_of, more, now))
         return found
 
@@ -124,9 +136,11 @@ class _Ways:
         end = xp.where(self.last, xp.zeros_like(never), never)
         found = [end]
         for t in reversed(range(emitted.shape[1] - 1)):
+            # What comes later is emitted by the state that is stepped to, so it is added before the shift.
             later = found[-1] + emitted[:, t + 1, :]
             skipped = self._shift(xp.where(self.skips, later, never), -2, NEVER)
             more = self._log_sum(later, self._shift(later, -1, NEVER), skipped)
+            # At the last time of an example its ends are the start.
             found.append(xp.where(t + 1 < self.time_of, more, end))
         return found[::-1]
 
@@ -156,6 +170,7 @@ def ctc_loss(
     (found,) = wide(logits)
     ways = _Ways(found, labels, (logit_lengths, label_lengths), blank, xp)
     total = ways.total(ways.forward()[-1])
+    # NEVER and what was added to it: impossible, which is an infinite loss.
     return xp.where(total > NEVER / 2, -total, xp.full_like(total, np.inf)).astype(logits.dtype)
 
 
@@ -180,9 +195,13 @@ def ctc_loss_grad(
     ways = _Ways(found, labels, (logit_lengths, label_lengths), blank, xp)
     forward = ways.forward()
     total = ways.total(forward[-1])
+    # Of an impossible example no share can be told; its gradient is 0.
     possible = total > NEVER / 2
+    # Ways through a state at a time: those to it, times those from it.
     joint = xp.stack(forward, axis=1) + xp.stack(ways.backward(), axis=1)
+    # Divided by the probability of all: the share of the ways that pass there.
     shares = xp.exp(joint - xp.where(possible, total, xp.zeros_like(total))[:, None, None])
+    # Several states are of one class, the blank above all: their shares are summed by a product.
     classes = (ways.states[:, :, None] == xp.arange(logits.shape[2])).astype(found.dtype)
     found = xp.exp(ways.log_p) - xp.matmul(shares, classes)
     counts = (xp.arange(logits.shape[1]) < logit_lengths[:, None]) & possible[:, None]

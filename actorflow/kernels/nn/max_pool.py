@@ -26,8 +26,10 @@ def _maxima(x: Array, at: Windows) -> Array:
             if whole.shape == at.pooled:  # the first pixel of every window lies on the image
                 out = whole.copy()
                 continue
+            # Some windows begin over the edge: the rest starts from what nothing is below.
             out = np.full(at.pooled, least(x.dtype, np), x.dtype)
         np.maximum(out[those], x[pixels], out=out[those])
+    # No window has a place on the image.
     return np.full(at.pooled, least(x.dtype, np), x.dtype) if out is None else out
 
 
@@ -40,18 +42,23 @@ def _first_maxima(x: Array, at: Windows) -> Array:
     with masks that go through the ufuncs' `where=`.
     """
     maxima = _maxima(x, at)
+    # The first place is worth most, so that among equal ones `maximum` keeps the first.
     most = prod(at.size)
     steps = [prod(x.shape[axis + 1 :]) for axis in range(x.ndim)]  # from one element to the next, in elements
     worth = np.zeros(maxima.shape, np.min_scalar_type(most))
     places = np.zeros(most + 1, np.intp)  # relative to the window's first pixel, by worth
     for place, those, pixels in at.pieces():
+        # As bytes: a bool times the worth is the worth or 0.
         equal = np.equal(x[pixels], maxima[those]).view(np.uint8)
         np.maximum(worth[those], np.multiply(equal, worth.dtype.type(most)), out=worth[those])
+        # INVARIANT: `places` has for each worth how far that place lies from the window's first pixel.
         places[most] = sum(k * a.dilation * s for k, a, s in zip(place, at.axes, steps[1:], strict=False))
         most -= 1
+    # A maximum that is NaN equals nothing, itself included.
     if not worth.all():
         _mark_nans(x, at, worth)
     starts = np.arange(x.shape[-1])
+    # The first pixel of each window, axis by axis from the last.
     for a, step in zip(reversed(at.axes), reversed(steps[1:-1]), strict=True):
         starts = np.add.outer((np.arange(a.count) * a.stride - a.before) * step, starts)
     found = places[worth]
@@ -65,6 +72,7 @@ def _mark_nans(x: Array, at: Windows, worth: Array) -> None:
     """Writes the worth of the last NaN to windows that have one, which equal nothing else."""
     most = prod(at.size)
     for _, those, pixels in at.pieces():
+        # Later places write over earlier ones: the last NaN stays, as `maximum` would find it.
         np.copyto(worth[those], worth.dtype.type(most), where=np.isnan(x[pixels]))
         most -= 1
 
@@ -97,6 +105,7 @@ def max_pool_grad(x: Array, dy: Array, **attrs: Any) -> Array:
     if all(a.stride >= (a.window - 1) * a.dilation + 1 for a in at.axes):
         out[places] = grads  # a pixel belongs to one window at most
     else:
+        # Windows overlap: a pixel may have several gradients, which an assignment would lose.
         np.add.at(out, places, grads)
     return out.reshape(x.shape)
 

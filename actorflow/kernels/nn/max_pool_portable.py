@@ -33,6 +33,7 @@ def least(dtype: Any, xp: Library) -> float:
 
 def _maxima(x: Array, at: Windows, xp: Library) -> Array:
     out = xp.full(at.pooled, least(x.dtype, xp), dtype=x.dtype)
+    # maximum passes NaN on.
     for _, those, pixels in at.pieces():
         out[those] = xp.maximum(out[those], x[pixels])
     return out
@@ -44,9 +45,12 @@ def _first_maxima(x: Array, at: Windows, xp: Library) -> Iterator[tuple[Any, Any
     place = xp.full(at.pooled, -1, dtype=xp.int32)
     for k, (_, those, pixels) in enumerate(at.pieces()):
         value, before = x[pixels], place[those]
+        # Strictly larger: of equal ones the first counts. A NaN is unequal to itself and counts whenever it
+        # comes.
         later = (before < 0) | (value > best[those]) | (value != value)
         best[those] = xp.where(later, value, best[those])
         place[those] = xp.where(later, xp.full((1,) * x.ndim, k, dtype=xp.int32), before)
+    # A second round: the place of a window is certain only when all have been seen.
     for k, (_, those, pixels) in enumerate(at.pieces()):
         yield those, pixels, place[those] == k
 
@@ -100,6 +104,7 @@ def first_places(x: Array, windows: Sequence[Spans], xp: Library) -> Array:
     """
     best, where = x, None
     steps = [math.prod(x.shape[axis + 1 : -1]) for axis in range(1, x.ndim - 1)]
+    # The last axis first, so that among equal rows the first one wins.
     for axis in range(len(windows), 0, -1):
         best, where = _first_along(best, where, axis, windows[axis - 1], steps[axis - 1], xp)
     assert where is not None
@@ -115,6 +120,7 @@ def _first_along(
     for k in range(int(sizes.max(initial=0))):
         index = xp.asarray(starts + np.minimum(k, sizes - 1) * apart)  # the last one again: no change
         value = xp.take(x, index, axis=axis)
+        # Places are counted in the plane: this axis' index times the elements of the axes behind it.
         at = (index * step).reshape((-1, *(1,) * (x.ndim - axis - 1)))
         if where is not None:
             at = at + xp.take(where, index, axis=axis)
@@ -130,6 +136,7 @@ def _first_along(
 def max_pool_places(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
     """Where `max_pool` finds the element of each window, counted along the rows of its plane."""
     at = slides(x.shape, **attrs)
+    # Without windows along an axis no step would shorten it.
     if 0 in at.pooled:
         return xp.zeros(at.pooled, dtype=xp.int64)
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
@@ -138,6 +145,7 @@ def max_pool_places(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
 
 def _spans(at: SlidingWindow) -> Spans:
     first, sizes = at.lying()
+    # Where windows hang over, they begin at their first place that lies on the image.
     starts = np.arange(at.count) * at.stride - at.before + first * at.dilation
     return starts.astype(np.int64), sizes.astype(np.int64), at.dilation
 
@@ -159,6 +167,7 @@ def _sum_windows(x: Array, axis: int, at: SlidingWindow, xp: Library) -> Array:
     out = xp.zeros((*x.shape[:axis], at.count, *x.shape[axis + 1 :]), dtype=x.dtype)
     for k in at.reaching():
         windows, places = at.overlap(k)
+        # A place may lie on the image for no window.
         if windows.start != windows.stop:
             those = _slice(axis, x.ndim, windows)
             out[those] += x[_slice(axis, x.ndim, places)]
@@ -179,7 +188,9 @@ def _spread_windows(dy: Array, axis: int, at: SlidingWindow, xp: Library) -> Arr
 @cache_by_size(1 << 24)
 def _elements(at: Windows, margin: bool) -> Array:
     """How many elements each window is divided by, with axes for images and channels, or all of them, 0-d."""
+    # Counted by axis: the number of elements of a window is their product.
     counts = [np.asarray(a.counts(margin), np.float64) for a in at.axes]
+    # One number for all windows, when none hangs over: a scalar divides faster than an array.
     if all(c.size and (c == c[0]).all() for c in counts):
         return np.asarray(math.prod(float(c[0]) for c in counts))
     return reduce(np.multiply.outer, counts)[None, ..., None]
@@ -190,6 +201,7 @@ def _divide(x: Array, at: Windows, count_include_pad: bool, divisor: int | None,
     if divisor is not None:
         return x if divisor == 1 else x / x.dtype.type(divisor)
     counts = _elements(at, count_include_pad)
+    # As a scalar of x's dtype, which widens nothing.
     return x / (xp.asarray(counts).astype(x.dtype) if counts.ndim else x.dtype.type(counts))
 
 
@@ -207,6 +219,7 @@ def avg_pool(
     """
     at = slides(x.shape, **attrs)
     for axis, one in enumerate(at.axes, 1):
+        # Sums of sums: a window of 3 × 3 takes 6 additions and not 9.
         x = _sum_windows(x, axis, one, xp)
     return _divide(x, at, count_include_pad, divisor, xp)
 
@@ -223,6 +236,7 @@ def avg_pool_grad(
     """
     at = slides(x.shape, **attrs)
     check_gradient(dy.shape, at.pooled)
+    # Divided first: the elements are fewer here than after they are spread.
     dy = _divide(dy, at, count_include_pad, divisor, xp)
     for axis in range(len(at.axes), 0, -1):
         dy = _spread_windows(dy, axis, at.axes[axis - 1], xp)

@@ -40,6 +40,7 @@ def check_affine(x: Array, affine: Sequence[Array]) -> None:
     """Raises SpecError unless scale and offset, whose shapes may be known late, broadcast to x."""
     for given, what in zip(affine, ("scale", "offset"), strict=False):
         lead = x.ndim - given.ndim
+        # Shapes are compared from the back, as broadcasting does.
         over = x.shape[lead:] if lead >= 0 else ()
         if lead < 0 or (
             given.shape != over and any(g not in (1, d) for g, d in zip(given.shape, over, strict=True))
@@ -71,12 +72,15 @@ def normalise(
     mean = xp.sum(far, axis=axis, keepdims=True) / n
     if centre:
         far = far - mean
+        # The mean was rounded: what it left is measured and taken off as well.
         rest = xp.sum(far, axis=axis, keepdims=True) / n
         mean, far = mean + rest, far - rest
     else:
+        # The mean's shape is wanted, and its value not.
         mean = xp.zeros_like(mean)
     variance = xp.sum(far * far, axis=axis, keepdims=True) / n
     y = far / xp.sqrt(variance + epsilon)
+    # Scale, then offset, as far as there are any.
     for part, join in zip(wide(*affine), (xp.multiply, xp.add), strict=False):
         y = join(y, part)
     return y.astype(x.dtype), mean, variance
@@ -104,14 +108,18 @@ def normalise_grad(
     far, g, *parts = wide(x, dy, *affine)
     n = float(max(folded_size(far, axis), 1))
     r = 1 / xp.sqrt(variance + epsilon)
+    # From here on `far` is the normalised value.
     far = (far - mean) * r
     grads = []
+    # ORDER: scale and offset before g is scaled, which their gradients do not see.
     if parts:
         grads.append(sum_to(g * far, parts[0], xp=xp).astype(x.dtype))
         if len(parts) > 1:
             grads.append(sum_to(g, parts[1], xp=xp).astype(x.dtype))
         g = g * parts[0]
+    # Through the variance: the part of g along the value goes.
     dx = g - far * (xp.sum(g * far, axis=axis, keepdims=True) / n)
+    # Through the mean: the part that is the same for all goes.
     if centre:
         dx = dx - xp.sum(g, axis=axis, keepdims=True) / n
     dx = (dx * r).astype(x.dtype)

@@ -39,8 +39,10 @@ class NumpyNormalise:
     def __init__(self, x: Array, kept: tuple[int, ...]) -> None:
         self.scratch = kept
         self.lane = prod(kept)
+        # How many elements each statistic is of.
         self.count = x.size // self.lane
         self.times = 1
+        # Twice as wide while that is whole: a row of lanes must end with a lane.
         while self.times * self.lane < WIDTH and self.count % (2 * self.times) == 0:
             self.times *= 2
         self.width = self.times * self.lane
@@ -73,6 +75,7 @@ class NumpyNormalise:
 
 def _statistics_shape(x: Array, axis: Axis, affine: Sequence[Array]) -> tuple[int, ...] | None:
     """The shape of the statistics when exactly the leading axes are folded, and affine has that shape."""
+    # Only leading axes: then what is kept lies side by side as a lane.
     axes = range(x.ndim) if axis is None else sorted(a % x.ndim for a in axis)
     kept = x.shape[len(axes) :]
     fits = list(axes) == list(range(len(axes))) and all(a.shape == kept for a in affine)
@@ -88,6 +91,7 @@ def normalise(
     Shapes:  x any, affine (scale, offset), as far as there are any, broadcast to it.
     Dtypes:  floating; halves are computed in float32, and their statistics are float32.
     """
+    # No axis to lay rows along.
     if x.ndim == 0 or x.size == 0:
         return portable.normalise(x, *affine, axis=axis, epsilon=epsilon, centre=centre)
     check_affine(x, affine)
@@ -105,6 +109,7 @@ def _over_lanes(
 ) -> tuple[Array, Array, Array]:
     rows = lanes.rows(x)
     rough, left, squares = np.zeros(lanes.lane), lanes.total(), lanes.total()
+    # Step 1: a rough mean. Step 2, below, measures what it left.
     if centre:
         total = lanes.total()
         for part in lanes.parts:
@@ -114,11 +119,14 @@ def _over_lanes(
     for part in lanes.parts:
         far = np.subtract(rows[part], near, out=lanes.out(part))
         if centre:
+            # What rounding left over, summed where the part is in cache anyway.
             left += _sum(far, 0)
         np.multiply(far, far, out=far)
         squares += _sum(far, 0)
     rest = lanes.mean(left)
+    # The squares were taken about the rough mean: about the exact one they are less by rest².
     variance = lanes.mean(squares) - rest * rest
+    # Step 3: scale, offset, rest of the mean and deviation become one factor and one term.
     slope = 1 / np.sqrt(variance + epsilon)
     if affine:
         slope *= affine[0].reshape(lanes.lane)
@@ -127,6 +135,7 @@ def _over_lanes(
         move += affine[1].reshape(lanes.lane)
     y = np.empty(x.shape, x.dtype)
     out, slopes, moves = lanes.rows(y), lanes.each(slope), lanes.each(move)
+    # Step 4: the second pass over x.
     for part in lanes.parts:
         far = np.subtract(rows[part], near, out=out[part])
         np.multiply(far, slopes, out=far)
@@ -139,6 +148,7 @@ def _over_lanes(
 def _parts(x: Array, axis: Axis) -> list[slice]:
     """Slices of the first axis whose elements fit a cache; one of all where that axis is folded."""
     per = x.nbytes // x.shape[0]
+    # A folded first axis cannot be cut: each part would have statistics of its own.
     if axis is None or 0 in axis or -x.ndim in axis or x.nbytes < 2 * PART_BYTES:
         return [slice(0, x.shape[0])]
     step = max(1, PART_BYTES // per)
@@ -177,9 +187,12 @@ def _over_part(
             np.subtract(far, rest, out=far)
             mean += rest
     else:
+        # Nothing was taken off.
         far, mean = x, np.zeros_like(mean)
+    # vecdot makes no array of the squares.
     squares: Array = np.vecdot(far, far)[..., None] if last else _sum(far * far, axis, keepdims=True)
     variance = squares / n
+    # In place where the values already are, or from x.
     np.multiply(far, 1 / np.sqrt(variance + epsilon), out=y)
     for part, join in zip(affine, (np.multiply, np.add), strict=False):
         join(y, part, out=y)
@@ -209,6 +222,7 @@ def normalise_grad(
     check_affine(x, affine)
     found, g, *parts = wide(x, dy, *affine)
     kept, slope = _statistics_shape(x, axis, affine), 1 / np.sqrt(variance + epsilon)
+    # Statistics that were given may have another shape than those that are folded here.
     if kept is None or mean.size != prod(kept):
         grads = _back(g, found, mean, slope, parts, axis, centre)
     else:
@@ -229,18 +243,21 @@ def _back_lanes(
     rows, back = lanes.rows(x), lanes.rows(g)
     near, slope = lanes.each(mean), slope.reshape(lanes.lane)
     total, along = lanes.total(), lanes.total()
+    # Step 1: both sums in one pass, while the part is in cache.
     for part in lanes.parts:
         far = np.subtract(rows[part], near, out=lanes.out(part))
         np.multiply(far, back[part], out=far)
         along += _sum(far, 0)
         total += _sum(back[part], 0)
     flat, steep = lanes.mean(total), lanes.mean(along)
+    # Step 2: what is a number per lane, folded into factors.
     scaled = slope * affine[0].reshape(lanes.lane) if affine else slope
     # dx = scaled * (g - flat - (x - mean) * slope² * steep)
     gs, fars = lanes.each(scaled), lanes.each(scaled * slope * slope * steep)
     moves = lanes.each(scaled * flat)
     dx = np.empty(x.shape, x.dtype)
     out = lanes.rows(dx)
+    # Step 3: dx from x and g, with the buffer for what is taken off.
     for part in lanes.parts:
         far = np.subtract(rows[part], near, out=lanes.out(part))
         np.multiply(far, fars, out=far)
@@ -248,6 +265,7 @@ def _back_lanes(
             np.add(far, moves, out=far)
         np.multiply(back[part], gs, out=out[part])
         np.subtract(out[part], far, out=out[part])
+    # Sums are wanted and not means.
     to_affine = (steep * slope, flat)[: len(affine)]
     return (dx, *((a * lanes.count).astype(x.dtype).reshape(lanes.scratch) for a in to_affine))
 
@@ -258,11 +276,13 @@ def _back(
     dx, parts = np.empty(x.shape, x.dtype), _parts(x, axis)
     if len(parts) == 1:
         return (dx, *_back_part(g, x, dx, (mean, slope, *affine), axis, centre))
+    # Parts add up: each has seen some rows of what is shared.
     grads = [np.zeros(a.shape, a.dtype) for a in affine]
     for part in parts:
         pieces = [_of(a, part, x) for a in (mean, slope, *affine)]
         to_affine = _back_part(g[part], x[part], dx[part], pieces, axis, centre)
         for grad, more in zip(grads, to_affine, strict=True):
+            # A scale as long as the first axis is cut with it; any other is one for all parts.
             piece = _of(grad, part, x)
             np.add(piece, more, out=piece)
     return (dx, *grads)

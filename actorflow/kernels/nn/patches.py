@@ -19,6 +19,7 @@ def _pieces(at: Windows, channels: int) -> Iterator[tuple[Part, Part]]:
     """Yields for every place of the window its part of the patches, and of the images."""
     steps = [prod(at.size[axis + 1 :]) * channels for axis in range(len(at.size))]
     for place, those, pixels in at.pieces():
+        # Channels of one place of the window lie together, places row by row.
         first = sum(k * step for k, step in zip(place, steps, strict=True))
         yield (*those[:-1], builtins.slice(first, first + channels)), pixels
 

@@ -52,12 +52,14 @@ def lstm_step(gates: Array, c: Array, *, xp: Library = np) -> tuple[Array, ...]:
     of 100 steps, 0.55 ms a step against 0.96 of plain ops.
     """
     size = c.shape[-1]
+    # i, f and o are sigmoids, g a tanh: x/2 goes in and (1 + y)/2 comes out, of g neither.
     scales = xp.full(4 * size, 0.5, dtype=gates.dtype)
     scales[2 * size : 3 * size] = 1
     activated = xp.tanh(gates * scales)
     activated *= scales
     activated += 1 - scales
     i, f, g, o = _parts(activated, 4)
+    # c' = f·c + i·g.
     after = f * c
     after += i * g
     h = xp.tanh(after)
@@ -73,10 +75,12 @@ def lstm_step_grad(
     """The gradients of gates and c from those of h and the next c."""
     i, f, g, o = _parts(activated, 4)
     t = xp.tanh(after)
+    # ORDER: t is wanted as it is here, and as its square below.
     do = dh * t
     t *= t
     ds = dh * o
     ds -= ds * t
+    # What comes through h joins what comes through the next c.
     ds += dc
     grads = activated - activated * activated  # the slope of sigmoids; that of the tanh comes below
     gi, gf, gg, go = _parts(grads, 4)

@@ -41,14 +41,17 @@ from actorflow.values.spec import show
 
 def _coordinates(n: int, m: int, scale: float | None, mode: str) -> Array:
     """Where each of m elements lies on an axis of n; one rounding only where no factor was given."""
+    # With a factor the length is a fraction, of which m is the whole part.
     length = m if scale is None else n * scale
     i = np.arange(m)
     if mode == "align_corners":
+        # One element: there is no last one to align.
         return i * (n - 1) / (length - 1) if length > 1 else np.zeros(m)
     if mode == "asymmetric":
         return i * n / m if scale is None else i / scale
     if mode == "pytorch_half_pixel" and length == 1:
         return np.zeros(m)
+    # In whole numbers until the division, so that a coordinate that is whole comes out whole.
     centre = ((2 * i + 1) * n - m) / (2 * m) if scale is None else (i + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
         return n / 2 * (1 - m / length) + centre
@@ -93,6 +96,7 @@ def _taps(
     if not m:
         nothing = np.zeros(0, np.int64)
         return AxisMap.of(nothing, nothing, nothing, 0)
+    # Only shrinking widens: enlarging passes nothing over.
     stretch = min(1.0, m / n if scale is None else scale) if antialias else 1.0
     reach = (2 if method == "cubic" else 1) / stretch
     # Beyond these an element is made of one end alone, wherever it lies.
@@ -100,6 +104,7 @@ def _taps(
     if method == "nearest":
         places = np.clip(_ROUND[rounding](at), 0, n - 1).astype(np.int64)
         return AxisMap(places, np.ones(places.shape))
+    # The taps that the kernel reaches, before the ends cut them.
     first, last = np.ceil(at - reach), np.floor(at + reach)
 
     def weights(places: Array) -> Array:
@@ -107,15 +112,19 @@ def _taps(
         found = _cubic(t, cubic) if method == "cubic" else _linear(t)
         return np.where((places >= first) & (places <= last), found, 0.0)
 
+    # As many columns for all elements; those that reach fewer have weights of 0.
     width = min(floor(2 * reach) + 1, n)
+    # Moved inside, so that every column names an element that there is.
     places = np.clip(first, 0, n - width) + np.arange(width)
     found = weights(places)
     if not exclude_outside:  # elements beyond an end are the one at the end
         before, behind = max(0, -int(first.min(initial=0))), max(0, int(last.max(initial=0)) - n + 1)
         low, high = (np.sum(weights(end), axis=1) for end in (np.arange(-before, 0.0), n + np.arange(behind)))
+        # INVARIANT: the first and the last column are where the ends lie, where they are reached at all.
         found[:, 0] += np.where(places[:, 0] == 0, low, 0.0)
         found[:, -1] += np.where(places[:, -1] == n - 1, high, 0.0)
     if antialias or exclude_outside:
+        # Widened or cut weights do not sum up to 1.
         total = np.sum(found, axis=1, keepdims=True)
         end = np.clip(np.rint(at), 0, n - 1)  # of a coordinate so far out that nothing is left
         found = np.where(total != 0, found / np.where(total != 0, total, 1.0), places == end)
@@ -140,10 +149,12 @@ def _axes(
     found: list[tuple[float, int, tuple[Any, ...]]] = []
     for axis, n in enumerate(x[1:-1]):
         factor = None if scale is None else scale[axis]
+        # A product of integers and a factor: ONNX rounds it down.
         m = size[axis] if size is not None else floor(n * factor)  # type: ignore[operator]
         if not n and m:
             message = f"resize has no element to take along an empty axis, got {show(x)}"
             raise SpecError(message)
+        # The axis that shrinks the most comes first, so that the others have less to do.
         found.append((m / max(n, 1), axis + 1, (n, m, factor, *(how[name] for name in _HOW))))
     return [(axis, key) for _, axis, key in sorted(found, key=lambda f: f[:2])]
 
@@ -186,6 +197,7 @@ def resize(x: Array, *computed: Array, method: str, xp: Library = np, **attrs: A
     if computed:
         attrs = _computed_attrs(x.shape, computed, attrs)
     return (
+        # Nearest takes elements as they are, of any dtype; the others weigh them, halves in float32.
         _resize(x, method=method, xp=xp, **attrs) if method != "nearest" else _move_axis(x, xp, method, attrs)
     )
 
@@ -216,6 +228,7 @@ def resize_grad(dy: Array, x: Array, *computed: Array, xp: Library = np, **attrs
     if dy.shape != tuple(wanted):
         message = f"the gradient of an output {show(tuple(wanted))} has its shape, got {show(dy.shape)}"
         raise SpecError(message)
+    # Transposed, and so in reverse.
     for axis, key in reversed(axes):
         dy = through(dy, axis, _back(*key), xp)
     return dy

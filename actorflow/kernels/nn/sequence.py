@@ -18,6 +18,7 @@ def reverse_sequence(x: Array, lengths: Array, *, axis: int, batch_axis: int, xp
     lengths = _check_lengths(x, lengths, axis, batch_axis)
     ends = lengths.reshape(tuple(d if i == batch_axis else 1 for i, d in enumerate(x.shape)))
     places = xp.arange(size, dtype=xp.int64).reshape(tuple(size if i == axis else 1 for i in range(x.ndim)))
+    # Behind the length elements stay where they are.
     origin = xp.where(places < ends, ends - 1 - places, places)
     return xp.take_along_axis(x, xp.broadcast_to(origin, x.shape), axis=axis)
 
@@ -34,6 +35,7 @@ def reverse_sequence_of_numpy(x: Array, lengths: Array, *, axis: int, batch_axis
     axis, batch_axis = axis % x.ndim, batch_axis % x.ndim
     lengths = _check_lengths(x, lengths, axis, batch_axis)
     ends = (batch_axis, axis), (0, 1)
+    # Rows of the batch first and the axis second: views.
     rows = np.moveaxis(x, *ends)
     if x.size >= _LONG * lengths.size:
         out = np.array(x, order="C")
@@ -44,6 +46,7 @@ def reverse_sequence_of_numpy(x: Array, lengths: Array, *, axis: int, batch_axis
     count, size, *rest = rows.shape
     places = np.arange(size)
     origin = np.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+    # Rows lie behind each other: an index counts from the first.
     origin += np.arange(count)[:, None] * size
     taken = np.take(rows.reshape((count * size, *rest)), origin.reshape(-1), axis=0)
     return np.moveaxis(taken.reshape(rows.shape), *ends[::-1])

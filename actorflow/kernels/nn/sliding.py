@@ -90,8 +90,10 @@ class Windows:
         return tuple(self._overlaps())
 
     def _overlaps(self) -> Iterator[tuple[Sizes, Part, Part]]:
+        # Row by row, as windows count their places: a first maximum is the first in this order.
         for place in product(*(a.reaching() for a in self.axes)):
             each = [a.overlap(k) for a, k in zip(self.axes, place, strict=True)]
+            # Dilated places may lie on the image for no window.
             if all(those.start != those.stop for those, _ in each):
                 yield place, (_ALL, *(t for t, _ in each), _ALL), (_ALL, *(p for _, p in each), _ALL)
 

@@ -44,6 +44,7 @@ def softmax(x: Array, *, axis: int) -> Array:
     Dtypes:  floating.
     Cost:    five passes; allocates the result and sums along the axis.
     """
+    # A maximum of nothing is an error.
     if not x.size:
         return np.empty(x.shape, x.dtype)
     out = _shift(x, axis)
@@ -65,6 +66,7 @@ def log_softmax(x: Array, *, axis: int) -> Array:
         return np.empty(x.shape, x.dtype)
     out = _shift(x, axis)
     total = np.add.reduce(np.exp(out), axis=axis, keepdims=True)
+    # Of the shifted values: the maximum taken off cancels on both sides.
     np.subtract(out, np.log(total), out=out)
     return out
 
@@ -100,6 +102,7 @@ def _by_rows(matrix: Array, function: Callable[[slice], None]) -> None:
     On two threads 700 x 10,000 float32 take 4.2 ms in the loss and 4.9 in its gradient, not 8.2 and 9.3.
     """
     rows = matrix.shape[0]
+    # At most four parts, each worth the time of a thread.
     count = max(1, min(matrix.size // _SHARED, rows, 4))
     cuts = [rows * k // count for k in range(count + 1)]
     together([partial(function, slice(low, high)) for low, high in pairwise(cuts)])
@@ -120,6 +123,7 @@ def softmax_cross_entropy(logits: Array, labels: Array) -> Array:
 
     def fill(rows: slice) -> None:
         shifted = _shift(matrix[rows], 1)
+        # ORDER: picked before the exponentials are written over it.
         picked = shifted[np.arange(len(shifted)), flat[rows]]
         np.exp(shifted, out=shifted)
         np.subtract(np.log(np.add.reduce(shifted, axis=1)), picked, out=out[rows])
@@ -146,9 +150,11 @@ def softmax_cross_entropy_grad(logits: Array, labels: Array, dy: Array) -> Array
         np.subtract(matrix[rows], np.maximum.reduce(matrix[rows], axis=1, keepdims=True), out=part)
         np.exp(part, out=part)
         np.divide(part, np.add.reduce(part, axis=1, keepdims=True), out=part)
+        # The one-hot row, without an array of it.
         part[np.arange(len(part)), flat[rows]] -= 1
         np.multiply(part, weights[rows], out=part)
 
+    # INVARIANT: parts write rows of their own, so bits do not depend on threads.
     _by_rows(matrix, fill)
     return out.reshape(logits.shape)
 
@@ -168,6 +174,7 @@ def dropout(x: Array, *, rate: float, seed: int, counter: random.Counter) -> tup
     Dtypes:  floating.
     Cost:    one draw and three passes.
     """
+    # Always from float32 numbers, so that a mask is the same for every dtype.
     drawn = random.uniform(x.size, np.dtype(np.float32), seed, counter).reshape(x.shape)
     factors = np.empty_like(x)
     np.multiply(np.greater_equal(drawn, np.float32(rate)), x.dtype.type(1.0 / (1.0 - rate)), out=factors)

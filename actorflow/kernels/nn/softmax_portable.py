@@ -71,6 +71,7 @@ def dropout(
     Draws what `kernels.nn.softmax.dropout` draws.
     """
     drawn = random.uniform(x.size, np.dtype(np.float32), seed, counter).reshape(x.shape)
+    # Drawn and compared on the host, so that all libraries drop the same elements.
     kept = xp.asarray(np.greater_equal(drawn, np.float32(rate)))
     factors = kept.astype(x.dtype) * x.dtype.type(1.0 / (1.0 - rate))
     return x * factors, factors

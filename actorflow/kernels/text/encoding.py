@@ -18,6 +18,7 @@ from actorflow.values.arrays import BYTES, Array, DType, as_dtype, limits
 
 def _with_byte_order(dtype: DType, little_endian: bool) -> DType:
     """The dtype in that order of bytes; bfloat16 has none of its own and travels as uint16."""
+    # ml_dtypes' bfloat16 takes no byte order.
     plain = np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype
     return plain.newbyteorder("<" if little_endian else ">")
 
@@ -27,12 +28,14 @@ def decode_raw(x: Array, *, dtype: str, length: int | None, little_endian: bool)
     """The numbers whose bytes each element is, along a new last axis of `length`."""
     to = as_dtype(dtype)
     if length is None:
+        # Without a length the first element gives it, the others must agree below.
         first = len(x.flat[0]) if x.size else 0
         if first % to.itemsize:
             raise wrong("decode_raw", x, 0, f"its length must be a multiple of {to.itemsize}")
         length = first // to.itemsize
     stored = _with_byte_order(to, little_endian)
     size = length * to.itemsize
+    # Each is looked at before the join: after it sizes could even each other out.
     for i, element in enumerate(x.flat):
         if len(element) != size:
             raise wrong(
@@ -40,8 +43,10 @@ def decode_raw(x: Array, *, dtype: str, length: int | None, little_endian: bool)
             )
     whole = np.frombuffer(b"".join(x.flat), stored).reshape((*x.shape, length))
     if to.kind == "b":
+        # Any byte but 0 is true, where a view as bool would keep 2.
         return whole.view(np.uint8) != 0
     made = whole.astype(stored.newbyteorder("="))
+    # bfloat16 came as uint16; these are its bits.
     return made.view(to) if made.dtype != to else made
 
 
@@ -63,6 +68,7 @@ def encode_raw(x: Array, *, little_endian: bool) -> Array:
 def to_number(x: Array, *, dtype: str) -> Array:
     """Each element, a number in digits, as that number."""
     to = as_dtype(dtype)
+    # All at once; what that does not take is read one by one, for the error says which.
     found = numbers(x.reshape(-1).tolist(), to)
     return of_each("to_number", x, reader(to), to) if found is None else found.reshape(x.shape)
 
@@ -74,7 +80,9 @@ def numbers(texts: Sequence[bytes] | Sequence[str], to: DType) -> Array | None:
     """
     if not texts:
         return np.empty(0, to)
+    # `texts[0][:0]` is empty in the type of the others, bytes or text.
     joined = texts[0][:0].join(texts)  # type: ignore[arg-type]
+    # Python would take underscores and digits of every script, as `_plain` says.
     if not joined.isascii() or ("_" if isinstance(joined, str) else b"_") in joined:  # type: ignore[operator]
         return None
     made = np.empty(len(texts), to)
@@ -85,6 +93,7 @@ def numbers(texts: Sequence[bytes] | Sequence[str], to: DType) -> Array | None:
         found = list(map(float, texts))
     except (ValueError, OverflowError):
         return None  # the reader says what is wrong, and of which
+    # The cast would make infinities of them in silence.
     if (np.abs(np.array(found)) > float(limits(to).max)).any():
         return None  # too large, or an infinity: the reader says which
     made[:] = found
@@ -108,6 +117,7 @@ def reader(to: DType) -> Any:
 
     def real(element: bytes) -> float:
         number = float(_plain(element))
+        # Digits that give an infinity are too large; "inf" has none and is a number.
         infinite = not math.isfinite(number) and any(c in b"0123456789" for c in element)
         if infinite or (math.isfinite(number) and abs(number) > most):
             message = f"{to.name} holds numbers up to {most:.5g}"
@@ -153,6 +163,7 @@ def decode_base64(x: Array, *, url: bool) -> Array:
 
     def decoded(element: bytes) -> bytes:
         try:
+            # Padding that was left out is put back: as many as make the length a multiple of 4.
             found = b64decode(element + b"=" * (-len(element) % 4), others, validate=True)
         except binascii.Error as error:
             message = f"it is no base64: {str(error).lower()}"

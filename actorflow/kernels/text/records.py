@@ -27,6 +27,7 @@ def parse_csv(
 ) -> Array | tuple[Array, ...]:
     """The cells of each record, a column an output."""
     to = [as_dtype(name) for name in dtypes]
+    # The fast way first: it is taken back when any record is wrong, and the slow one says which.
     whole = _columns(x.reshape(-1).tolist(), to, defaults, delimiter)
     if whole is not None:
         return _outputs(tuple(column.reshape(x.shape) for column in whole))
@@ -56,6 +57,7 @@ def _columns(
     cells: list[list[str]] = [[] for _ in to]
     for start in range(0, len(records), _RECORDS):
         rows = _rows(records[start : start + _RECORDS], delimiter)
+        # Every record must have every cell.
         if rows is None or set(map(len, rows)) != {len(to)}:
             return None
         for column, more in zip(cells, zip(*rows, strict=True), strict=True):
@@ -66,8 +68,10 @@ def _columns(
 
 def _rows(records: list[bytes], delimiter: str) -> list[list[str]] | None:
     """The cells of each record, None unless each is one."""
+    # A character a byte: latin-1 maps all 256, and back again.
     lines = [record.decode("latin-1") for record in records]
     joined = "".join(lines)
+    # The common case has no ends of lines, which one search of all tells.
     if "\n" in joined or "\r" in joined:
         lines = list(map(_without_end, lines))
         if any(line.endswith(("\n", "\r")) for line in lines):
@@ -78,6 +82,7 @@ def _rows(records: list[bytes], delimiter: str) -> list[list[str]] | None:
         return None
     if len(rows) != len(lines):  # a quote that is not closed takes the next record in
         return None
+    # The csv reader gives no cells for an empty line, which is one empty cell.
     return rows if all(rows) else [row or [""] for row in rows]
 
 
@@ -148,6 +153,7 @@ def parse_example(
     wanted = list(zip(names, to, shapes, map(_read_default, to, defaults), strict=True))
 
     def values(record: bytes) -> list[Any]:
+        # The record is read once for all features.
         found = records_protobuf.example(record)
         return [_feature(found.get(name), name, d, shape, default) for name, d, shape, default in wanted]
 
@@ -169,11 +175,13 @@ def _feature(
 ) -> Any:
     """The values of one feature as an array of its shape, or as the one value that it is."""
     kind, values = found if found is not None else ("", [])
+    # No values count as missing, unless the shape asks for none and the feature is there.
     if not values and (found is None or 0 not in shape):
         if default is None:
             message = f"feature {name!r} is missing"
             raise ValueError(message)
         values = default
+    # An empty kind says nothing about its type: a Feature may be empty.
     elif kind and as_dtype(kind) != dtype:
         message = f"feature {name!r} is of {kind}"
         raise ValueError(message)

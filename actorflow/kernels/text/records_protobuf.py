@@ -30,11 +30,13 @@ def example(data: bytes) -> dict[str, tuple[str, list[Any]]]:
     for features in _chunks(data, 1, "features"):
         for entry in _chunks(features, 1, "a feature"):
             name, value = b"", b""
+            # Of several with one number the last counts.
             for number, wire, given in fields(entry):
                 if wire == _CHUNK and number == 1:
                     name = given
                 elif wire == _CHUNK and number == 2:
                     value = given
+            # A name twice: the last entry counts, as in any map of protobuf.
             found[_text(name)] = _feature(value)
     return found
 
@@ -42,6 +44,7 @@ def example(data: bytes) -> dict[str, tuple[str, list[Any]]]:
 def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """Yields number, wire type and value of each field of a message; ValueError when it is cut off."""
     at = 0
+    # INVARIANT: `at` stands at the key of a field, or at the end.
     while at < len(data):
         key, at = _varint(data, at)
         number, wire = key >> 3, key & 7
@@ -69,12 +72,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     """The number that begins there, and the place behind it."""
     value = shift = 0
     while True:
+        # Ten groups of 7 bits are the most: 64 bits.
         if at >= len(data) or shift > 63:
             raise ValueError("a number of a protocol buffer is cut off or too long")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
+            # The tenth group has bits above the 64th, which protobuf drops.
             return value & 0xFFFF_FFFF_FFFF_FFFF, at
         shift += 7
 
@@ -105,6 +110,7 @@ def _feature(data: bytes) -> tuple[str, list[Any]]:
             continue
         if _KINDS[number] != kind:  # one of the three: the last counts
             kind, values = _KINDS[number], []
+        # Packed or one by one, in the order in which they come; several lists are joined.
         values += [v for n, w, given in fields(body) if n == 1 for v in _values(kind, w, given)]
     return kind, values
 
@@ -117,6 +123,7 @@ def _values(kind: str, wire: int, given: Any) -> list[Any]:
         return list(struct.unpack(f"<{len(given) // 4}f", given))
     if kind == "int64" and wire == _VARINT:
         return [_as_signed(given)]
+    # Packed: varints one after the other until the chunk ends.
     if kind == "int64" and wire == _CHUNK:
         found, at = [], 0
         while at < len(given):

@@ -37,6 +37,7 @@ def bytes_join(*arrays: Array, separator: str) -> Array:
 @kernel("bytes_split", only="numpy", cost=cost)
 def bytes_split(x: Array, *, separator: str, count: int, pad: str) -> Array:
     """The parts of each element, `count` of them along a new last axis."""
+    # No separator means white space, as in Python.
     between, fill = from_attribute(separator) or None, from_attribute(pad)
 
     def parts(element: bytes) -> list[bytes]:
@@ -98,9 +99,11 @@ def regex_match(x: Array, *, pattern: str, whole: bool) -> Array:
 @kernel("hash_bucket", only="numpy", cost=cost)
 def hash_bucket(x: Array, *, buckets: int, seed: int) -> Array:
     """A number in [0, buckets) for each element; see `ops.text.strings.hash_bucket` for the hash."""
+    # A salt, so that seeds give hashes that have nothing to do with each other.
     salt = seed.to_bytes(8, "little")
 
     def bucket(element: bytes) -> int:
+        # The bits of blake2b do not depend on machine or process, as Python's hash does.
         return int.from_bytes(blake2b(element, digest_size=8, salt=salt).digest(), "little") % buckets
 
     return of_each("hash_bucket", x, bucket, as_dtype("int64"))

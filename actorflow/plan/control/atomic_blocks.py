@@ -1,10 +1,7 @@
 """When atomic blocks begin and end: the control edges of their first locks and of their ends.
 
-Everything that a block uses from outside is computed before its first lock is taken, so that it is held
-no longer than the block itself takes, and nobody waits for anything but locks while holding one. And the
-end comes when all has been computed that the step needs of the block: a kernel that fails inside is there
-before anything becomes visible.
-
+Everything that a block uses from outside is computed before its first lock is taken. And the
+end comes when all has been computed that the step needs of the block.
 Pure: a function of the graph and of what a step needs of it.
 """
 
@@ -30,16 +27,22 @@ def block_edges(graph: Graph, needed: Iterable[NodeId]) -> Controls:
     for i in needed:
         node = graph.nodes[i]
         effect = opdef.lookup(node.op).effect
+        # Ids of a block lie in a row, from its first lock to its end; further locks of it lie between.
         if effect is Effect.LOCK and first is None:
             first, inside, outside = i, [], {}
         if first is None:
             continue
         if effect is Effect.UNLOCK:
+            # All that it uses from outside is computed before it locks: it is held no longer than it takes
+            # itself, and nobody waits for anything but locks while holding one.
             extra[first] = tuple(outside)
+            # It ends when all has been computed that the step needs of it: a kernel that fails inside is
+            # there before anything becomes visible.
             extra[i] = tuple(inside)
             first = None
             continue
         before = (*(port.node for port in node.inputs), *node.controls)
+        # Whatever was built before the first lock is outside.
         outside.update(dict.fromkeys(b for b in before if b < first))
         inside.append(i)
     return extra

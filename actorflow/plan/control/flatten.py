@@ -1,16 +1,11 @@
 """From functional nodes to nodes with frames: the tagged-token form of loops, branches and calls.
 
 A loop: each variable enters the frame, is merged with what comes back from the turn before, and goes by a
-switch into the turn or out of the frame, as the condition says. What bodies capture enters once and is the
-same in all turns. A branch: what it captures comes through switches, what branches give is merged. A call
-is put in place of its node.
+switch into the turn or out of the frame, as the condition says. A branch: what it captures comes through
+switches, what branches give is merged. A call is put in place of its node.
 
-Order of state: for each resource that a loop touches, a token is carried as a further variable. In a turn
-the first that touch it wait for the token, and it goes on when the last have; so what a turn does to a
-resource is done before the next turn begins with it, and turns overlap in everything else. Outside, and in
-the bodies around, the token enters after what came before the loop in the program, and what comes after it
-waits for the token to leave. Branches and calls take such tokens as well. What a node gives comes when all
-its effects have happened.
+Order of state: for each resource that a loop touches, a token is carried as a further variable. So what a
+turn does to a resource is done before the next turn begins with it, and turns overlap in everything else.
 
 Sources: Yu et al., Dynamic Control Flow in Large-Scale Machine Learning, EuroSys 2018, sections 4.1 and 4.2.
 """
@@ -53,15 +48,19 @@ def flatten(
         GraphError: when a functional node says `lower=False` and has to be, or has an atomic block or an
             update of an optimizer within.
     """
+    # Most graphs have no bodies, and stay what they are.
     if not graph.bodies:
         return Flattened(graph, tuple(fetches), tuple(feeds))
     needed = prune(graph, fetches, feeds)
     forms = LoopForms(lower_all=lower_all)
+    # What stays in one node needs no flat graph.
     if not any(forms.is_lowered(graph, graph.nodes[i]) for i in needed):
         return Flattened(graph, tuple(fetches), tuple(feeds))
     flat = Flat(graph)
     region = Region(flat, graph)
+    # ORDER: what is fed stands for its node before anybody needs it.
     _give(region, needed, forms, feeds)
+    # Blocks are found in the graph, where their ids lie in a row; in the flat one they do not.
     for i, before in block_edges(graph, needed).items():
         region.besides[i] = before
     wanted = frozenset((*fetches, *(p for i in needed for p in graph.nodes[i].inputs)))
@@ -74,6 +73,7 @@ def _give(region: Region, needed: Sequence[NodeId], forms: LoopForms, feeds: Seq
     nodes, there = region.graph.nodes, frozenset(needed)
     for port in feeds:
         node = nodes[port.node]
+        # The node is there, and `_build` feeds it in its place.
         if port in region.values or (port.node in there and not forms.is_lowered(region.graph, node)):
             continue
         made = region.flat.put(

@@ -41,6 +41,7 @@ class LoopForms:
         """
         if opdef.lookup(node.op).effect is not Effect.FUNCTION:
             return False
+        # A body is asked for each node that runs it.
         key = (id(graph), node.id)
         if key not in self._known:
             self._known[key] = self._of(graph, node)
@@ -52,6 +53,7 @@ class LoopForms:
 
     def _must(self, graph: Graph, node: Node) -> bool:
         asked = node.attrs["lower"]
+        # ORDER: asked even where the answer is known: what neither form can run is refused.
         why = next(self._reasons(graph, node), None)
         if why is not None and asked is False:
             message = f"what runs in one go only computes, and on one device, got {node.name!r}, {why}"
@@ -61,6 +63,7 @@ class LoopForms:
 
     def _reasons(self, graph: Graph, node: Node) -> Iterator[str]:
         attrs = node.attrs
+        # In a fixed order, for the error.
         touched = sorted({*attrs["reads"], *attrs["writes"], *attrs["waits"]})
         bodies = bodies_of(graph, node)
         for body in bodies:
@@ -72,8 +75,10 @@ class LoopForms:
         for body in bodies:
             for inner in body.nodes:
                 effect = opdef.lookup(inner.op).effect
+                # A routine runs on one device, whatever its nodes say.
                 if effect in _PLACED and inner.device != node.device:
                     yield f"in which {inner.name!r} is on {inner.device or 'any device'!r}"
+                # One that must become nodes makes nodes of all around it.
                 if effect is Effect.FUNCTION and self._must(body, inner):
                     yield f"in which {inner.name!r} does not"
 

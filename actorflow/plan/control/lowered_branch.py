@@ -23,6 +23,7 @@ class LoweredBranch:
         self.count = len(lowered.bodies)
         self.predicates: list[Port] = []
         self.switches: dict[tuple[Port, int], NodeId] = {}
+        # A boolean needs no comparison: its switch has both sides.
         self.is_bool = self.region.spec_of(self.index).dtype.kind == "b"
 
     def add(self) -> None:
@@ -33,11 +34,14 @@ class LoweredBranch:
         for name, token in lowered.tokens.items():
             ends: list[Port] = []
             for b, inner in enumerate(regions):
+                # A branch that does not touch the resource hands the token through.
                 here = Port(inner.tokens[name]) if name in inner.tokens else self.choose(token, b)
                 last = inner.last(name)
                 end = inner.pass_on(here, lowered.name_node(f"order/{name}/after_{b}"), node, last)
                 ends.append(end if last else here)
+            # Done with the resource is the one branch that was taken.
             tokens[name] = region.merge(ends, TOKEN, lowered.name_node(f"order/{name}/after"), node, ()).node
+        # What the node gives comes when all its effects have happened.
         after = [token for name, token in tokens.items() if name in lowered.effects]
         outputs: dict[int, Port] = {}
         for k in range(lowered.kept):
@@ -49,6 +53,7 @@ class LoweredBranch:
         for k, (taken, maker, index, _) in enumerate(lowered.saved):
             if lowered.is_kept(k):
                 at = lowered.kept + k
+                # In branches that were not taken a stand-in, so that the merge has a live input in any case.
                 ports = [
                     self.keep(inner, b == taken, Port(NodeId(maker), index), f"branch_{b}/output_{at}")
                     for b, inner in enumerate(regions)
@@ -69,6 +74,7 @@ class LoweredBranch:
             pivot=lambda: self.pivot(b),
             around=self.region,
         )
+        # Only what it touches itself: of other resources the token goes past the branch.
         touched = frozenset(name for inside in body.nodes for name in resources(inside))
         for name, token in lowered.tokens.items():
             if name in touched:
@@ -77,6 +83,7 @@ class LoweredBranch:
         saved = [
             Port(NodeId(maker), index)
             for k, (taken, maker, index, _) in enumerate(lowered.saved)
+            # Each value that is kept comes of one branch.
             if taken == b and lowered.is_kept(k)
         ]
         lowered.fill(inner, body, [*body.results, *saved])
@@ -84,6 +91,7 @@ class LoweredBranch:
 
     def pivot(self, b: int) -> NodeId:
         """Adds a node that is live exactly when a branch is taken."""
+        # Forced through the switches even if it is a constant, which would be live in every branch.
         index = self.choose(self.index, b, force=True)
         return self.region.pass_on(index, self.lowered.name_node(f"branch_{b}/pivot"), self.node).node
 
@@ -96,16 +104,21 @@ class LoweredBranch:
 
     def choose(self, port: Port, b: int, *, force: bool = False) -> Port:
         """Returns what stands for a value in a branch: live only where that is taken."""
+        # A constant is everywhere; the region's pivot sees to it that who takes nothing else is dead.
         if self.region.is_constant(port) and not force:
             return port
+        # false takes the first branch, on output 0
         if self.is_bool:
             return Port(self.switch(port, 0), b)
+        # Down the chain: past each link whose branch is not taken. The last branch is what is left, and asks
+        # nothing.
         for link in range(min(b, self.count - 2)):
             port = Port(self.switch(port, link), 0)
         return Port(self.switch(port, b), 1) if b < self.count - 1 else Port(self.switch(port, b - 1), 0)
 
     def switch(self, port: Port, link: int) -> NodeId:
         """Returns the switch of a value at a link of the chain."""
+        # One switch for a value and link, however many branches ask.
         if (port, link) not in self.switches:
             predicate = self.predicate(link)
             value = self.region.spec_of(port)
@@ -117,6 +130,7 @@ class LoweredBranch:
 
     def entry(self, link: int) -> Sequence[NodeId]:
         """Returns for what the nodes of a link wait."""
+        # Those of later links wait for the switches before them.
         return () if link else self.lowered.controls
 
     def predicate(self, link: int) -> Port:
@@ -127,6 +141,7 @@ class LoweredBranch:
                 self.predicates.append(self.index)
                 continue
             index = self.index
+            # Compared only where the links before have not taken it, so as not to be live where others are.
             for before in range(at):
                 index = Port(self.switch(index, before), 0)
             dtype = self.region.spec_of(self.index).dtype

@@ -10,14 +10,17 @@ from actorflow.plan.control.region import Region
 def add_call(lowered: Lowered) -> None:
     """Adds the nodes of the only body in place of the node."""
     region, node, body = lowered.region, lowered.node, lowered.bodies[0]
+    # A branch without others is given its number before the captures, which its body does not take.
     given = lowered.inputs[len(lowered.inputs) - len(body.arguments) :]
     inner = Region(
         lowered.flat,
         body,
         region.frame,
         value=of_arguments(body, lambda k: given[k]),
+        # Live as the region around: it needs no pivot of its own.
         pivot=None if region.pivot is None else region.pivot_node,
         loose=region.loose,
+        # As a whole it waits for what the node waits for.
         entry=(*region.entry, *lowered.controls),
         around=region,
     )
@@ -35,6 +38,7 @@ def add_call(lowered: Lowered) -> None:
     }
     after = [*lowered.controls, *(token for name, token in tokens.items() if name in lowered.effects)]
     outputs = {
+        # Passed on once its effects have happened; a token of its own, since outputs may be the very inputs.
         k: region.pass_on(inner.value(port), lowered.name_node(f"output_{k}"), node, after)
         for k, port in ports.items()
     }

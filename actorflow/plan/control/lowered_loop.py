@@ -31,10 +31,13 @@ class LoweredLoop:
 
     def add(self) -> None:
         """Adds the nodes, and notes what stands for the outputs."""
+        # ORDER: variables, merges, condition, switches, turn, and last what leads back, which needs the
+        # merges.
         self.variables()
         merges = [self.merge(j, start) for j, start in enumerate(self.starts)]
         test, decides = self.add_condition(merges)
         here = [Port(merge) for merge in merges]
+        # What the condition does to a resource is done before the turn gets its token.
         for name, j in self.tokens.items():
             if last := test.last(name):
                 here[j] = test.pass_on(here[j], self.named(f"order/{name}/tested"), self.node, last)
@@ -43,11 +46,13 @@ class LoweredLoop:
             for j, (port, out) in enumerate(zip(here, self.specs, strict=True))
         ]
 
+        # Made when needed: only a turn with nodes that take nothing of the turn needs it.
         def pivot() -> NodeId:
             going = test.emit(SWITCH, self.named("going"), [decides, decides], [TOKEN, TOKEN], self.node)
             return test.pass_on(Port(going, 1), self.named("pivot"), self.node).node
 
         turn = self.inside(self.turn, [Port(switch, 1) for switch in switches], pivot, self.constants)
+        # The edge that leads back is no input of the merge, so that ids go on ascending along inputs.
         for j, port in enumerate(self.add_turn(turn, switches)):
             back = turn.emit(NEXT, self.named(f"next_iteration_{j}"), [port], [self.specs[j]], self.node)
             self.flat.lead_back(merges[j], back)
@@ -58,10 +63,12 @@ class LoweredLoop:
         lowered, node = self.lowered, self.node
         self.starts = list(lowered.inputs[: self.count])
         self.specs: list[Spec] = list(node.outputs[: self.count])
+        # Counted only where somebody asks, or a limit does.
         if lowered.wanted[self.count] or self.most is not None:
             self.trips = self.variable(self.flat.constant(0, INDEX.dtype), INDEX)
         for k in filter(lowered.is_kept, range(len(lowered.saved))):
             self.lists[k] = self.variable(self.empty(k), node.outputs[lowered.kept + k])
+        # The order of state is a variable like others, without data.
         for name, token in lowered.tokens.items():
             self.tokens[name] = self.variable(token, TOKEN)
 
@@ -74,10 +81,12 @@ class LoweredLoop:
     def add_condition(self, merges: Sequence[NodeId]) -> tuple[Region, Port]:
         """Adds the condition; returns its region, and whether there is another turn."""
         node = self.node
+        # Its pivot is any merge: one fires in each turn, the last one included.
         test = self.inside(self.test, [Port(merge) for merge in merges], lambda: merges[0], set())
         test.tokens = {name: merges[j] for name, j in self.tokens.items()}
         self.lowered.fill(test, self.test, self.test.results)
         going = test.value(self.test.results[0])
+        # The limit is a second condition.
         if self.trips is not None and self.most is not None:
             limits = [Port(merges[self.trips]), self.flat.constant(self.most, INDEX.dtype)]
             less = test.emit("less", self.named("is_less"), limits, [TOKEN], node)
@@ -91,23 +100,27 @@ class LoweredLoop:
             turn.tokens[name] = turn.pass_on(
                 Port(switches[j], 1), self.named(f"order/{name}/turn"), node
             ).node
+        # Values kept for gradients are pushed onto lists that are carried.
         kept = {k: Port(NodeId(lowered.saved[k][0]), lowered.saved[k][1]) for k in self.lists}
         lowered.fill(turn, self.turn, [*self.turn.results, *kept.values()])
         after = [turn.value(port) for port in self.turn.results]
         if self.trips is not None:
             more = [Port(switches[self.trips], 1), self.flat.constant(1, INDEX.dtype)]
             after.append(Port(turn.emit("add", self.named("next_trip"), more, [INDEX], node)))
+        # Each turn adds what it is to keep.
         for k, j in self.lists.items():
             pushed = [Port(switches[j], 1), turn.value(kept[k])]
             after.append(Port(turn.emit("list_push", self.named(f"keep_{k}"), pushed, [self.specs[j]], node)))
         for name in self.tokens:
             token, last = Port(turn.tokens[name]), turn.last(name)
+            # The next turn gets it when this one is done with the resource: turns overlap in everything else.
             after.append(turn.pass_on(token, self.named(f"order/{name}/next"), node, last) if last else token)
         return after
 
     def merge(self, j: int, start: Port) -> NodeId:
         """Adds the entry of a variable, and where it meets what comes back."""
         enter = self.enter(start, self.specs[j], f"enter_{j}", constant=False)
+        # Without a pivot: a merge waits for one of its inputs and is live by itself.
         inside = Region(self.flat, self.turn, self.frame, around=self.region)
         return inside.merge([enter], self.specs[j], self.named(f"merge_{j}"), self.node, ()).node
 
@@ -115,6 +128,7 @@ class LoweredLoop:
         """Returns what comes into the frame: in its first turn, or in all."""
         attrs = {"frame": self.frame[-1], "is_constant": constant}
         controls = self.lowered.controls
+        # Outside of the frame, so it waits there for what the loop waits for.
         made = self.region.emit(
             ENTER, self.named(name), [port], [out], self.node, attrs=attrs, controls=controls
         )
@@ -133,6 +147,7 @@ class LoweredLoop:
         """Returns the region of a body, which is given loop variables and what is the same in all turns."""
 
         def argument(k: int) -> Port:
+            # The first are loop variables, then what the bodies capture.
             return given[k] if k < self.count else self.constant(k)
 
         return Region(
@@ -147,10 +162,12 @@ class LoweredLoop:
 
     def constant(self, k: int) -> Port:
         """Returns what a capture is inside the frame."""
+        # Enters once, however often both bodies use it, and is the same in all turns.
         if k not in self.entered:
             port = self.lowered.inputs[k]
             if not self.region.is_constant(port):
                 port = self.enter(port, self.region.spec_of(port), f"capture_{k - self.count}", constant=True)
+                # Live in every turn that begins, also in one that is not taken: see `Region.loose`.
                 self.constants.add(port.node)
             self.entered[k] = port
         return self.entered[k]
@@ -165,6 +182,7 @@ class LoweredLoop:
                 inside.emit(EXIT, self.named(f"exit_{j}"), [Port(switches[j], 0)], [self.specs[j]], node)
             )
 
+        # ORDER: tokens first: outputs wait for those of resources that were changed.
         ends = {name: out(j).node for name, j in self.tokens.items()}
         after = [end for name, end in ends.items() if name in lowered.effects]
         leaving = {k: k for k in range(self.count)}
@@ -172,6 +190,7 @@ class LoweredLoop:
             leaving[self.count] = self.trips
         leaving.update((lowered.kept + k, j) for k, j in self.lists.items())
         outputs = {k: out(j) for k, j in leaving.items()}
+        # Without effects the exits themselves are the outputs.
         if after:
             outputs = {
                 k: self.region.pass_on(port, self.named(f"output_{k}"), node, after)
@@ -183,6 +202,7 @@ class LoweredLoop:
 def _attrs_of_list(made: ListSpec) -> dict[str, Attr]:
     """Returns the attributes of `list_new` for a list of that spec."""
     within: list[Attr] = []
+    # A list of lists: its sizes from the outside in.
     element = made.element
     while isinstance(element, ListSpec):
         within.append(element.size)

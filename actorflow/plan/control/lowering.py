@@ -41,6 +41,7 @@ class Lowering:
         for i in needed:
             node = region.graph.nodes[i]
             effect = opdef.lookup(node.op).effect
+            # It is given by whoever uses the body.
             if effect is Effect.ARGUMENT:
                 continue
             if self.loop_forms.is_lowered(region.graph, node):
@@ -58,6 +59,7 @@ class Lowering:
 
     def body(self, region: Region, body: Body, ports: Iterable[Port]) -> None:
         """Adds the nodes of a body: what the ports need, and whatever has an effect."""
+        # Effects happen whether or not anybody needs what they give.
         asked = [*ports, *self.effects(body)]
         needed = prune(body, asked, body.arguments)
         wanted = frozenset((*asked, *(p for i in needed for p in body.nodes[i].inputs)))

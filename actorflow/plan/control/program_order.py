@@ -5,10 +5,7 @@ built before it, and every read for the last write before it; reads do not wait 
 grow in program order, so the added edges can never close a cycle.
 
 An atomic block stands in this order as one write of all its variables: what was built before waits for
-none of its locks, what was built after for its end. So do the blocks of one step among themselves, whatever
-they lock: a step never holds the locks of one and waits for those of another.
-
-Ordered calls of an actor of the user stand in this order as writes of it.
+none of its locks, what was built after for its end.
 """
 
 from __future__ import annotations
@@ -43,6 +40,8 @@ def is_stateful(node: Node) -> dict[str, bool]:
     if effect is Effect.FUNCTION:
         return {**dict.fromkeys(node.attrs["reads"], False), **dict.fromkeys(node.attrs["writes"], True)}
     if effect is Effect.ASK and node.attrs.get("ordered"):
+        # Ordered calls of one actor stand in the order of the program as writes of it. The mark begins no
+        # name.
         return {f"\0{node.attrs['actor']}": True}
     return {}
 
@@ -52,6 +51,7 @@ def program_order(graph: Graph, needed: Iterable[NodeId]) -> dict[NodeId, tuple[
     extra: dict[NodeId, tuple[NodeId, ...]] = {}
     for i, before in Order(graph, needed).before.items():
         node = graph.nodes[i]
+        # What it waits for anyway needs no edge.
         direct = {port.node for port in node.inputs} | set(node.controls)
         found = tuple(sorted({b for names in before.values() for b in names} - direct))
         if found:
@@ -79,19 +79,25 @@ class Order:
             names = is_stateful(node)
             if not names:
                 continue
+            # Blocks of one step stand in order among themselves, whatever they lock: a step never holds the
+            # locks of one and waits for those of another.
             if opdef.lookup(node.op).effect in _LOCKS:
                 names = {**names, **dict.fromkeys(_BLOCKS, True)}
             self.before[i] = {name: self._next(i, name, writes=writes) for name, writes in names.items()}
 
     def _next(self, i: NodeId, name: str, *, writes: bool) -> tuple[NodeId, ...]:
+        # ids ascend in program order, so the last write so far is the one before
         found = (self._last_write[name],) if name in self._last_write else ()
+        # Reads wait for the last write, not for each other.
         if not writes:
             self._reads.setdefault(name, []).append(i)
             return found
         self._last_write[name] = i
+        # A write waits for the write before and for all reads since.
         return (*found, *self._reads.pop(name, ()))
 
     def last(self, name: str) -> tuple[NodeId, ...]:
         """Returns the nodes after which a resource is as the program leaves it, and all reads are done."""
+        # Reads since the last write wait for it themselves.
         reads = self._reads.get(name, ())
         return tuple(reads) or ((self._last_write[name],) if name in self._last_write else ())

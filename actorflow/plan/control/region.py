@@ -79,6 +79,7 @@ class Region:
         """Returns what stands for an output of a node of the graph."""
         found = self.values.get(port)
         if found is None:
+            # Not made here: an argument of the body, which stands for something outside.
             assert self._argument is not None
             found = self.values[port] = self._argument(port)
         return found
@@ -106,8 +107,11 @@ class Region:
     ) -> NodeId:
         """Adds a node on behalf of a node of the graph: at its place, and dead where the region is dead."""
         ports, before = tuple(inputs), list(dict.fromkeys(controls))
+        # Who takes something of the region waits with that; others wait for the entry by themselves.
         if self.entry and not any(p.node in self._mine for p in ports):
             before.extend(self.entry)
+        # All that it takes may be live when the region is dead: constants, and what is the same in all turns.
+        # The pivot is not.
         if self.pivot is not None and not any(
             i not in self.loose and opdef.lookup(self.flat.nodes[i].op).effect is not Effect.CONSTANT
             for i in (*(p.node for p in ports), *before)
@@ -131,6 +135,7 @@ class Region:
 
     def pivot_node(self) -> NodeId:
         """Returns a node that is live exactly when the region is, which has one."""
+        # One for a region, and only where a node needs it.
         if self._pivot is None:
             assert self.pivot is not None
             self._pivot = self.pivot()
@@ -154,12 +159,14 @@ class Region:
 
     def place(self, colocate: str | None) -> str | None:
         """Returns what a node that is to be beside another has to name here."""
+        # A resource has one name in all graphs.
         if colocate is None or colocate in self.graph.resources:
             return colocate
         if colocate in self.names:
             return self.names[colocate]
         beside = self.graph.find(colocate)
         if beside is None:
+            # Made by a graph further out, or nowhere.
             return colocate if self.around is None else self.around.place(colocate)
         stub = self.flat.put(  # nobody needs it: it only says where others are
             beside.op,
@@ -179,6 +186,7 @@ class Region:
         """Adds a node of the graph as it is."""
         inputs = [self.value(port) for port in node.inputs]
         if opdef.lookup(node.op).effect is Effect.CONSTANT:
+            # For a constant no token travels: it waits for nothing and is dead nowhere.
             made = self.flat.put(
                 node.op, node.name, (), (), node.attrs, node.outputs, defined_at=node.defined_at
             )
@@ -190,6 +198,7 @@ class Region:
             self.after[node.id] = (made,)
         self.names[node.name] = self.flat.nodes[made].name
         for k in range(len(node.outputs)):
+            # `setdefault`: what is fed stays fed.
             self.values.setdefault(Port(node.id, k), Port(made, k))
 
     # -- order ------------------------------------------------------------------------------------------
@@ -207,10 +216,12 @@ class Region:
 
     def before(self, node: Node, name: str) -> list[NodeId]:
         """Returns what has to have fired before a node may touch a resource."""
+        # For code that is asked in any order not even turns decide.
         if name == ASKED:
             return []
         found = self.order.before.get(node.id, {}).get(name, ())
         made = [c for i in found for c in self._done_nodes(i, name)]
+        # The first here to touch it waits for the region's token.
         return made if found or name not in self.tokens else [self.tokens[name]]
 
     def controls(self, node: Node) -> list[NodeId]:
@@ -226,6 +237,7 @@ class Region:
         return [c for i in found for c in self._done_nodes(i, name)]
 
     def _done_nodes(self, i: NodeId, name: str) -> tuple[NodeId, ...]:
+        # A functional node may be done with one resource long before it has ended.
         gate = self.controls_in.get((i, name))
         return self.after.get(i, ()) if gate is None else (gate,)
 
@@ -239,6 +251,7 @@ def waits(node: Node) -> tuple[str, ...]:
     if effect is Effect.WAIT:
         return (node.attrs["resource"],)
     if effect is Effect.ASK:
+        # An ordered call is a write, and stands in the order of the program: see `is_stateful`.
         return () if node.attrs.get("ordered") else (ASKED,)
     if effect is Effect.FUNCTION:
         return (*node.attrs["waits"], ASKED) if node.attrs["asks"] else tuple(node.attrs["waits"])

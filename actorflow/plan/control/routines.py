@@ -35,6 +35,7 @@ def routine_of(
     attrs = node.attrs
     saved = attrs["saved"]
     first_kept = len(node.outputs) - len(saved)
+    # Of values kept for gradients only what the program asks for is computed.
     asked = [Port(node.id, first_kept + k) in wanted for k in range(len(saved))]
     bodies = bodies_of(graph, node)
     fetches = [list(body.results) for body in bodies]
@@ -43,11 +44,14 @@ def routine_of(
         if not is_asked:
             kept.append(None)
             continue
+        # Of a loop it is the turn that keeps, of a call its only body; a branch says which.
         body, node_id, index = {"while_loop": (1, *entry[:2]), "call": (0, *entry[:2])}.get(
             node.op, entry[:3]
         )
         kept.append((body, len(fetches[body])))
+        # Further results, behind those that the body has.
         fetches[body].append(Port(NodeId(node_id), index))
+    # The number of the branch is no argument.
     given = inputs[1:] if node.op == "case" else inputs
     programs = tuple(
         build(body, ports, body.arguments, device, _constants(body, given))
@@ -72,4 +76,5 @@ def routine_of(
 def _constants(body: Body, given: Sequence[Edge | Constant]) -> dict[Port, Constant]:
     """The arguments of a body that are the same constants each time."""
     shared = zip(body.arguments[body.given :], given[body.given :], strict=True)
+    # The same each time: as a constant of the body it needs no token, and passes may fold it.
     return {port: source for port, source in shared if isinstance(source, Constant)}

@@ -3,9 +3,7 @@
 A step that is aborted gives back what it took and has not used. So an element that moves from one
 queue to another, or is trained on, is in one place whenever the step ends: it has arrived, or it is
 back where it was. An element counts as used once any node that was handed something computed from it
-has written: put it into another resource, assigned it, or updated with it. Looking something up by it
-is no use, and that code of the user has run with it is one. What is written inside an atomic block has been
-used when the block ends, since until then it can be rolled back.
+has written.
 
 Pure: a function of the program.
 """
@@ -27,6 +25,7 @@ def consumed_takes(program: Program) -> dict[int, frozenset[int]]:
     """
     nodes = program.nodes
     takes = [_takes(node) for node in nodes]
+    # What each node is made of: which takes lead to it along data edges. Control edges hand nothing on.
     made_of = [frozenset({i}) if take else _NONE for i, take in enumerate(takes)]
     if not any(takes):
         return {}
@@ -38,6 +37,7 @@ def consumed_takes(program: Program) -> dict[int, frozenset[int]]:
                 found = made_of[i].union(*(made_of[e.node] for e in node.inputs if isinstance(e, Edge)))
                 if found != made_of[i]:
                     made_of[i], changed = found, True
+    # What is written inside a block can be rolled back until the block ends: only then it has been used.
     ends = {node.attrs["block"]: i for i, node in enumerate(nodes) if node.kind is NodeKind.RELEASE}
     found_in: dict[int, frozenset[int]] = {}
     for i, node in enumerate(nodes):
@@ -52,6 +52,7 @@ def _takes(node: PlanNode) -> bool:
     if node.kind is not NodeKind.WAIT or node.inputs:
         return False
     entry = opdef.table().get(node.op)
+    # Code of the user gives back nothing: what it did has been done.
     return entry is None or entry.effect is not Effect.ASK
 
 
@@ -60,4 +61,5 @@ def _writes(node: PlanNode) -> bool:
     if node.kind not in _ASKS:
         return False
     entry = opdef.table().get(node.op)
+    # Looking something up by an element is no use of it; that code of the user has run with it is one.
     return entry is None or entry.effect is not Effect.READ

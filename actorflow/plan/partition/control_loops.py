@@ -2,13 +2,7 @@
 
 A turn of a loop is a tag of its own in every process that computes something of it. One that carries a loop
 variable begins turns by that. Each of the others gets a small loop that carries nothing but the fact of a
-turn: it is entered when the loop is, and goes on as the predicate of the turn says, which it is sent. So
-turns begin and end in every process by the same rule as in one. The process that owns the predicate leads:
-all others tell it that they have begun a turn, and its own turn has not ended before it has heard. So it is
-never further ahead of anybody than `parallel_iterations` turns. What a frame lies in has its own such loops.
-
-An Enter stands with those who use what it brings in, once a process; a NextIteration with the Merge to
-which it leads; so no edge crosses between turns, and every transfer belongs to one tag.
+turn. So turns begin and end in every process by the same rule as in one.
 
 Pure: a function of the program, like the partitioning, which is made of what comes out.
 
@@ -58,6 +52,7 @@ class ControlLoop:
 
     def result(self) -> tuple[Program, list[Process]]:
         """Returns the program with its control loops, and the process of each node."""
+        # ORDER: nodes first stand where they must; then it is known who takes part in a frame.
         self._settle_next()
         self._settle_enters()
         for frame, members in self._members().items():
@@ -69,11 +64,13 @@ class ControlLoop:
         for i, node in enumerate(self.nodes):
             for source in node.inputs:
                 if isinstance(source, Edge) and self.nodes[source.node].kind is NodeKind.NEXT_ITERATION:
+                    # So that no edge crosses between turns: every transfer belongs to one tag.
                     self.of[source.node] = self.of[i]
 
     def _settle_enters(self) -> None:
         """Puts an Enter into each process that uses what it brings in: inner ones first, which use others."""
         depths = {len(node.frame) for node in self.nodes if node.kind is NodeKind.ENTER}
+        # The inner ones first: an Enter is a user of the one outside of it.
         for depth in sorted(depths, reverse=True):
             self._settle_enters_at(depth)
 
@@ -85,6 +82,7 @@ class ControlLoop:
                 if self.nodes[maker].kind is NodeKind.ENTER and len(self.nodes[maker].frame) == depth:
                     users.setdefault(maker, {}).setdefault(self.of[i], []).append(i)
         for enter, there in users.items():
+            # One of them is the Enter itself, the others get copies of it.
             first, *others = there
             if self.of[enter] in there:
                 others = [p for p in there if p != self.of[enter]]
@@ -110,12 +108,14 @@ class ControlLoop:
         """The processes that have something of each frame or of one within it, outer frames first."""
         found: dict[Frame, dict[Process, None]] = {}
         for i, node in enumerate(self.nodes):
+            # Who has something of an inner loop has to take part in the turns of those around it.
             for depth in range(1, len(node.frame) + 1):
                 found.setdefault(node.frame[:depth], {})[self.of[i]] = None
         return {frame: sorted(found[frame]) for frame in sorted(found, key=lambda f: (len(f), f))}
 
     def _control(self, frame: Frame, members: Sequence[Process]) -> None:
         """Gives all members of a frame but its leader a control loop."""
+        # Turns begin and end there by themselves.
         if len(members) == 1:
             return
         conds = [i for i, n in enumerate(self.nodes) if n.frame == frame and n.kind is NodeKind.LOOP_COND]
@@ -123,9 +123,13 @@ class ControlLoop:
             node = next(n for n in self.nodes if n.frame == frame)
             message = f"a loop over several processes needs a predicate, {'/'.join(frame)!r} has none"
             raise PlacementError(message, where=node.where, hint="place it in one process")
+        # The process that owns the predicate leads: it is never further ahead of anybody than
+        # `parallel_iterations` turns, since its own turn has not ended before all others have told it that
+        # they have begun.
         cond, leader = conds[0], self.of[conds[0]]
         entering = self._entering(frame)
         for process in members:
+            # A loop variable begins turns by itself.
             turn = self._carried_merge(frame, process)
             if turn is None:
                 turn = self._loop(frame, process, cond, entering)
@@ -153,6 +157,8 @@ class ControlLoop:
             node = self.nodes[i]
             source = node.inputs[0]
             if isinstance(source, Edge):
+                # Of what enters only the number of the merge's input travels: small, and dead exactly when
+                # the loop is.
                 token = PlanNode(
                     name=f"{'/'.join(frame)}/entered",
                     op="merge",
@@ -163,6 +169,7 @@ class ControlLoop:
                     where=node.where,
                 )
                 return Edge(self._add(token, self.of[i]), 1), node.controls
+        # Only constants enter: the loop is never dead, and a truth will do.
         return Constant(arrays.truth(True)), self.nodes[enters[0]].controls
 
     def _loop(
@@ -190,15 +197,18 @@ class ControlLoop:
             )
             return self._add(node, process)
 
+        # Entered when the loop is, it goes on as the predicate of the turn says, which it is sent.
         enter = add("enter", NodeKind.ENTER, (source,), (token,))
         merge = add("turn", NodeKind.MERGE, (Edge(enter),), (token, _INDEX))
         switch = add("another", NodeKind.SWITCH, (Edge(merge), Edge(cond)), (token, token))
         following = add("next", NodeKind.NEXT_ITERATION, (Edge(switch, 1),), (token,))
+        # ORDER: last, since what leads back comes from behind.
         self.nodes[merge] = replace(self.nodes[merge], inputs=(Edge(enter), Edge(following)))
         return merge
 
     def _answer(self, frame: Frame, turn: int, process: Process, leader: Process) -> None:
         """Has the leader's turn wait until a process has begun it."""
+        # A node of the leader's turn that waits for the other's Merge: the turn ends only when it has fired.
         begun = PlanNode(
             name=f"{'/'.join(frame)}@{process}/begun",
             op="merge",

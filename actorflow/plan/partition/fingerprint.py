@@ -69,6 +69,7 @@ def _of_nodes(program: Program) -> int:
 
 def _state(program: Program, graph: Graph) -> list[object]:
     """Returns what the actors are that nodes ask, in a fixed order."""
+    # Sorted below, since the order of a set differs between processes.
     asked = {node.resource for node in program.nodes if node.resource is not None}
     names = program.variables | {h.name for h in asked if h.kind is Holding.RESOURCE}
     objects = {h.name for h in asked if h.kind is not Holding.RESOURCE}
@@ -85,7 +86,9 @@ def _describe_definition(resource: ResourceDef, graph: Graph) -> tuple[object, .
     for field in fields(resource):
         value = getattr(resource, field.name)
         if isinstance(value, Port):
+            # Ids count all nodes that a process has built; names mean the same in each.
             value = (graph.nodes[value.node].name, value.index)
+        # not the line: it says where, and not what
         if field.name != "defined_at":
             told.append((field.name, str(value)))
     for name, port in resource.contents.items():
@@ -100,5 +103,6 @@ def _describe(source: Edge | Constant) -> tuple[object, ...]:
 
 
 def _bits(value: Array) -> tuple[object, ...]:
+    # Bytes are objects: their addresses are not their bits.
     bits = repr(arrays.to_list(value)).encode() if value.dtype.hasobject else value.tobytes()
     return (value.dtype.name, value.shape, crc32(bits))

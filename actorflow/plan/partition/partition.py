@@ -2,16 +2,9 @@
 
 Every process lowers the same graph in the same way and cuts it in the same way, so keys are numbers that
 all of them count alike, and only these numbers travel. Where an edge leads from one process to another
-stand a SEND and a RECV: one transfer a step for each tensor and destination, however many nodes there
-need it. A control edge between processes is a transfer without a value; where the value of that node goes
-to the same process anyway, its RECV serves. Dead tokens travel as any other.
+stand a SEND and a RECV. Dead tokens travel as any other.
 
-A feed needs no transfer: it starts on every process that needs it, since Start comes there in any case
-and no token could come earlier. Fetches lie in one process, the home of the step. Every node of a part
-leads to one of its fetches or SENDs, so a part has ended once all of those have fired.
-
-What a step took out of a queue in one process may be used in another. So takes are numbered as well: a
-part knows which of its nodes took, and which of its nodes use up what was taken in whichever part.
+Every node of a part leads to one of its fetches or SENDs, so a part has ended once all of those have fired.
 
 A loop may be over several processes (`plan.partition.control_loops`): what crosses within one is sent once a
 turn, and says in which.
@@ -148,8 +141,10 @@ class _Partitioner:
         gates: TransferControls,
     ) -> None:
         of = [process_of(n.device) if n.device else home for n in program.nodes]
+        # Fetches lie in one process, the home of the step.
         for i in program.fetches:
             of[i] = home
+        # ORDER: control loops before all else, since they add nodes, and edges that cross.
         program, self._of = with_control_loops(program, of)
         self._program = program
         self._nodes = program.nodes
@@ -164,8 +159,12 @@ class _Partitioner:
         self._leaving: dict[int, list[tuple[int, Edge | int]]] = {}  # by node: key, and what it carries
 
     def result(self) -> Partitioning:
+        # ORDER: 1. what crosses gets its keys; 2. every node gets its place; 3. edges lead to places, which
+        # edges that lead back have only now; 4. and 5. what waits for places and edges.
         self._find_transfers()
         for i, node in enumerate(self._nodes):
+            # A feed starts on every process that needs it: Start comes there in any case, and no token could
+            # come earlier.
             if i not in self._fed:
                 self._place(i, node)
         for i, node in enumerate(self._nodes):
@@ -183,6 +182,7 @@ class _Partitioner:
     def _find_transfers(self) -> None:
         data: dict[tuple[Edge, Process], None] = {}
         bare: dict[tuple[int, Process], None] = {}
+        # One transfer for each tensor and destination, however many nodes there need it.
         for i, node in enumerate(self._nodes):
             there = self._of[i]
             for source in node.inputs:
@@ -193,9 +193,11 @@ class _Partitioner:
                     bare[c, there] = None
         found: list[tuple[int, int, Process, Edge | int]] = [(e.node, e.output, to, e) for e, to in data]
         for (held_back, _), after in (*self._held.items(), *self._copied.items()):
+            # Whoever is to hold a transfer back has to tell its sender.
             here = self._of[held_back.node]
             bare.update(((c, here), None) for c in after if self._crosses(c, here))
         found += [(c, -1, to, c) for c, to in bare if not self._says_all(c, to, data)]
+        # In the order of the program, which is the same in all processes: so is the number of each.
         for maker, output, to, what in sorted(found, key=lambda f: f[:3]):
             key = len(self._transfers)
             name = self._nodes[maker].name
@@ -231,6 +233,7 @@ class _Partitioner:
         for source in (*node.inputs, *node.controls):
             if not isinstance(source, Constant):
                 self._bring(draft, here, source)
+        # ORDER: RECVs stand before whoever takes them, SENDs behind whoever made it.
         at = draft.index[i] = draft.add(node)
         if i in self._fetched:
             draft.fetches.append(self._fetched[i])
@@ -254,6 +257,8 @@ class _Partitioner:
 
     def _what(self, source: Edge | int, here: Process) -> Edge | int:
         """Returns what is transferred for an edge: of a control edge it may be the node's value."""
+        # A control edge has no transfer of its own where the node's value comes to that process anyway: its
+        # RECV serves.
         return source if (source, here) in self._keys or isinstance(source, Edge) else Edge(source)
 
     def _join(self, i: int, node: PlanNode) -> None:
@@ -271,6 +276,7 @@ class _Partitioner:
             draft.nodes[at],
             inputs=tuple(s if isinstance(s, Constant) else source(s) for s in node.inputs),
             controls=self._after(draft, here, node.controls),
+            # As that process calls its own devices.
             device=self._within(node.device) if node.device else "",
         )
 
@@ -295,14 +301,17 @@ class _Partitioner:
     def _number_takes(self) -> None:
         """Numbers the takes that some part uses up without seeing where they were made."""
         seen: dict[Process, dict[int, frozenset[int]]] = {}
+        # What a step took out of a queue in one process may be used in another, where nobody sees the take.
         whole = consumed_takes(self._program)
         unseen: set[int] = set()
         for writer, takes in whole.items():
             draft = self._drafts[self._of[writer]]
             if self._of[writer] not in seen:
+                # As the part sees it by itself: what lies in it needs no number.
                 seen[self._of[writer]] = consumed_takes(Program(tuple(draft.nodes)))
             local = seen[self._of[writer]].get(draft.index[writer], frozenset())
             unseen |= {t for t in takes if draft.index.get(t) not in local}
+        # sorted: all processes count alike
         number = {take: k for k, take in enumerate(sorted(unseen))}
         for take, k in number.items():
             draft = self._drafts[self._of[take]]
@@ -321,6 +330,7 @@ class _Partitioner:
 
     def _receive(self, draft: _PartDraft, here: Process, what: Edge | int) -> int:
         key = self._keys[what, here]
+        # Once for a part, however many nodes need it.
         if key not in draft.receives:
             maker = self._nodes[what.node if isinstance(what, Edge) else what]
             carried = maker.outputs[what.output] if isinstance(what, Edge) else _TOKEN
@@ -345,6 +355,7 @@ class _Partitioner:
             name=f"{transfer.edge}>{transfer.destination}",
             op="send",
             kind=NodeKind.SEND,
+            # A bare token waits for its node instead of taking a value.
             inputs=(Edge(at, what.output),) if isinstance(what, Edge) else (),
             controls=() if isinstance(what, Edge) else (at,),
             attrs={"key": key, "destination": transfer.destination},
@@ -354,6 +365,7 @@ class _Partitioner:
 
     def _part(self, draft: _PartDraft) -> Part:
         whole = self._program
+        # Each part says what it touches itself.
         touched: set[str] = set()
         for node in draft.nodes:
             touched.update(node.attrs.get("resources", ()))

@@ -1,8 +1,6 @@
 """Common subexpressions: nodes that compute the same value from the same inputs become one.
 
-Two nodes are the same when op, attributes, inputs and device are equal and neither waits for
-control inputs. Only kernels are merged: nodes that draw random numbers or ask an actor never are.
-Constants are equal when their bits are; large ones when they are one object.
+Only kernels are merged: nodes that draw random numbers or ask an actor never are.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ def cse(program: Program) -> Program:
     rewriting = Rewriting(program)
     first: dict[Hashable, int] = {}
     for i, node in rewriting:
+        # Who has control inputs is to wait, and who is in a loop has inputs of its own in each turn.
         if is_free(node):
             original = first.setdefault(_identity(node), i)
             if original != i:
@@ -48,6 +47,7 @@ def _token(source: Source) -> Hashable:
 
 def _bits(constant: Constant) -> Hashable:
     value = constant.value
+    # Small constants are equal when their bits are, large ones when they are one object.
     if arrays.nbytes(value) > _COMPARED_BYTES or value.dtype.hasobject:
         return "object", id(value)
     return value.dtype.name, value.shape, value.tobytes()

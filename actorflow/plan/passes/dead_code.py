@@ -1,8 +1,7 @@
 """Dead code: drops the nodes that compute for nobody, and numbers the others anew.
 
 `plan.prune` leaves out what the fetches do not depend on; this pass drops what they do not depend on
-any more, after other passes. Nodes that ask an actor stay: a read of a variable without a value is
-an error, also when nobody looks at it.
+any more, after other passes.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ _KEPT = frozenset({NodeKind.FEED, NodeKind.FETCH, NodeKind.REQUEST, NodeKind.WAI
 
 def eliminate_dead_code(program: Program) -> Program:
     """Returns the program without its dead nodes; itself when there is none."""
+    # What asks an actor stays: a read of a variable without a value is an error, also when nobody looks at
+    # it.
     stack = [i for i, node in enumerate(program.nodes) if node.kind in _KEPT]
     live = set(stack)
     while stack:
@@ -25,6 +26,7 @@ def eliminate_dead_code(program: Program) -> Program:
         live |= before
     if len(live) == len(program.nodes):
         return program
+    # The order stays, so every edge still leads forward.
     index = {old: new for new, old in enumerate(sorted(live))}
 
     def renumbered(node: PlanNode) -> PlanNode:

@@ -51,6 +51,7 @@ def apply_passes(program: Program, names: Iterable[str]) -> Program:
         before = program
         for run in passes:
             program = run(program)
+        # INVARIANT: a pass that finds nothing returns the very object.
         if program is before:
             break
     return program

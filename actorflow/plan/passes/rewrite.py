@@ -34,15 +34,19 @@ class Rewriting:
 
     def __iter__(self) -> Iterator[tuple[int, PlanNode]]:
         for i in range(len(self.nodes)):
+            # Makers lie before their users, so what is in place of them is known by now.
             self._redirect(i)
             yield i, self.nodes[i]
 
     def put(self, i: int, *sources: Source) -> None:
         """Puts one source in place of each output of node `i`, which nobody asks from now on."""
         node = self.nodes[i]
+        # It has fired as soon as all its inputs have come: nobody can wait for it longer than for those.
         assert not node.controls
         self._changed = True
         self._instead.update((Edge(i, k), source) for k, source in enumerate(sources))
+        # Whoever waited for it alone waits for its inputs, and for what stands in its place, which may fail
+        # in its stead. A feed has fired from the start.
         makers = [source.node for source in (*sources, *node.inputs) if isinstance(source, Edge)]
         self._waits[i] = tuple(dict.fromkeys(m for m in makers if self.nodes[m].kind is not NodeKind.FEED))
 
@@ -74,6 +78,7 @@ class Rewriting:
         controls = node.controls
         if any(c in self._waits for c in controls):
             controls = tuple(dict.fromkeys(w for c in controls for w in self._waits.get(c, (c,))))
+        # By identity: to compare constants would compare arrays.
         if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)) or controls != node.controls:
             self.nodes[i] = replace(node, inputs=inputs, controls=controls)
 
@@ -84,4 +89,5 @@ def is_free(node: PlanNode) -> bool:
     Nodes that have control inputs are told apart, since somebody wants them to wait; so are nodes
     in a loop, whose inputs come once a turn.
     """
+    # A control input says that somebody wants it to wait; in a loop inputs come once a turn.
     return node.kind is NodeKind.KERNEL and not node.controls and not node.frame

@@ -1,11 +1,9 @@
 """Arithmetic simplification: nodes whose value is, bit for bit, one of their inputs or a constant.
 
-Exact rules only: `x - 0` is x, but `x + 0` is not where x is -0.0, and `x * 0` is not 0 where x is
-infinite, or complex. No rule lets go of an input that others may not need: what lies behind it would
+Exact rules only. No rule lets go of an input that others may not need: what lies behind it would
 not be run any more, and could not fail. Two reshapes stay two: the first one copies a matrix that lies
 transposed, and what adds up elements does so in the order in which they lie. What the rules take away is
-mostly what gradients and imported models leave behind: sums to a shape that is there already, transpositions
-that undo each other.
+mostly what gradients and imported models leave behind.
 """
 
 from __future__ import annotations
@@ -64,6 +62,7 @@ def _input(rewriting: Rewriting, node: PlanNode) -> Source:
 )
 def _nothing_to_do(rewriting: Rewriting, node: PlanNode) -> Source | PlanNode | None:
     """The one that changes shape or dtype, where both are there already."""
+    # Shapes that are computed, or further arrays: it may fail by them, or join something.
     if any(isinstance(source, Edge) for source in node.inputs[1:]):
         return None
     if _same(rewriting.spec(node.inputs[0]), node.outputs[0]):
@@ -77,6 +76,7 @@ def _back_and_forth(rewriting: Rewriting, node: PlanNode) -> Source | None:
     if inner is None:
         return None
     first, between = rewriting.spec(inner.inputs[0]).dtype, inner.outputs[0].dtype
+    # What lies between holds all values: only then nothing was lost on the way there.
     kept = first == node.outputs[0].dtype and can_cast(first, between)
     return inner.inputs[0] if kept else None
 
@@ -96,6 +96,7 @@ def _one_transpose(rewriting: Rewriting, node: PlanNode) -> Source | PlanNode | 
     if inner is None:
         return None
     before = _permutation(inner, rank)
+    # Two in one, and none where the second undoes the first.
     both = tuple(before[p] for p in perm)
     if both == tuple(range(rank)):
         return inner.inputs[0]
@@ -123,6 +124,7 @@ def _done_already(rewriting: Rewriting, node: PlanNode) -> Source | None:
 
 
 _NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {
+    # `x + 0` is not x where x is -0.0, and `x * 0` is not 0 where x is infinite, or complex.
     "add": ((0, -0.0), (1, -0.0)),  # an integer has one zero
     "subtract": ((1, 0.0),),
     "multiply": ((0, 1.0), (1, 1.0)),
@@ -145,6 +147,7 @@ def _neutral(rewriting: Rewriting, node: PlanNode) -> Source | None:
         if not isinstance(one, Constant) or not arrays.is_filled(one.value, value):
             continue
         spec = rewriting.spec(other)
+        # The constant must not give shape or dtype either: then the other one alone is the value.
         if spec.dtype == made.dtype and (one.value.ndim == 0 or _same(spec, made)):
             return other
     return None

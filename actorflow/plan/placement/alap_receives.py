@@ -31,15 +31,19 @@ _SLACK = 1e-9
 
 def alap(work: SchedulingProblem, arranged: Arrangement) -> Arrangement:
     """Returns the arrangement with transfer controls: no slower, and with no higher peaks of memory."""
+    # First without the controls: what they must not make worse.
     found = forecast(work, arranged)
     latest = latest_sends(work, arranged, found)
+    # Wider margins and fewer transfers, until nothing ends later and no device holds more.
     for margin in _MARGINS:
         gates = _transfer_controls(work, arranged, found, latest, margin * found.makespan_s)
+        # Those with the most time to spare first.
         gates.sort(key=lambda g: found.sent[g.value, g.device] - latest[g.value, g.device])
         for share in _SHARES:
             kept = tuple(gates[: ceil(len(gates) * share)])
             gated = replace(arranged, transfer_controls=arranged.transfer_controls + kept)
             again = forecast(work, gated)
+            # A forecast, not a proof: what delays one transfer may hold up another, so the whole is tried.
             if again.makespan_s <= found.makespan_s * (1 + _SLACK) and not _more(again, found):
                 return gated
     return arranged
@@ -62,10 +66,12 @@ def latest_sends(
     sent_by: dict[tuple[int, int], float] = {}
     device_by = [found.makespan_s] * len(work.links)  # when the next task of a device must begin
     link_by: dict[tuple[int, int], float] = {}
+    # Backwards from the end: whatever follows is known.
     for item, target in reversed(found.begun):
         if target < 0:
             here = device[item]
             end = device_by[here]
+            # A task must end in time for its takers, and for whatever is next on its device.
             for v in work.makes[item]:
                 for taker in work.values[v].takers:
                     there = device[taker]
@@ -76,6 +82,7 @@ def latest_sends(
         source = device[of.maker]
         line = work.links[source][target]
         needed = min(task_by[taker] for taker in of.takers if device[taker] == target)
+        # In time for the takers there, and for what the link carries next.
         begin = min(
             needed - line.seconds(of.size),
             link_by.get((source, target), inf) - of.size / line.bytes_per_s,
@@ -103,11 +110,14 @@ def _transfer_controls(
         of = work.values[v]
         source = device[of.maker]
         row = rows[target]
+        # The word that it may begin travels as well.
         asked_by = by - margin_s - work.links[target][source].latency_s
         k = bisect_right(row, (asked_by, work.size)) - 1
         first = min(found.start[taker] for taker in of.takers if device[taker] == target)
+        # A task that ends after a taker has begun, or is one, would hold up the very task that waits.
         while k >= 0 and (row[k][0] > first or row[k][1] in of.takers):
             k -= 1
+        # One that ends before the value is there delays nothing.
         if k >= 0 and row[k][0] > found.finish[of.maker]:
             gates.append(TransferControl(v, target, row[k][1]))
     return gates

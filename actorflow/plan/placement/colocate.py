@@ -2,10 +2,8 @@
 
 What asks state goes where the state is; what is colocated goes where its target is: union-find, and each
 group may have the devices that all its members allow. A list of tensors stays where it is made, with what
-takes it, but for what scopes keep apart: there it is brought from one to the other as any value. What only
-hands a list on (entries and exits of loops, turns, branches) goes with those who write and read it, the
-innermost loop first, whatever its scope says. So a list that grows turn by turn crosses in each turn only
-where scopes say so of its writes and reads.
+takes it, but for what scopes keep apart: there it is brought from one to the other as any value. So a list
+that grows turn by turn crosses in each turn only where scopes say so of its writes and reads.
 
 Over several processes state has one home, whatever a step needs of the graph
 (`plan.placement.state_placement`); an optimizer is with its variables, and what an atomic block computes is
@@ -94,6 +92,7 @@ class _Sets:
         root = key
         while self._parent[root] != root:
             root = self._parent[root]
+        # Halves the way for the next question.
         while key != root:
             self._parent[key], key = root, self._parent[key]
         return root
@@ -110,6 +109,7 @@ class _Sets:
         """Leaves to the set of `key` what `ask` allows; raises PlacementError when that is nothing."""
         root = self.find(key)
         kept = tuple(d for d in self._allowed[root] if d in ask.allowed)
+        # Both are named, with their lines: either may be the one that was not meant.
         if not kept:
             raise _contradiction([ask], self._asks[root], why)
         self._asks[root].append(ask)
@@ -125,11 +125,13 @@ class _Sets:
         a, b = self.find(one), self.find(other)
         if a == b:
             return True
+        # In the order of the first: that of all devices.
         kept = frozenset(self._allowed[b])
         both = tuple(d for d in self._allowed[a] if d in kept)
         if not both:
             return False
         self._parent[b] = a
+        # Whoever asked for what stays known, for the error of a later join.
         self._asks[a].extend(self._asks.pop(b))
         self._allowed[a] = both
         del self._allowed[b]
@@ -138,6 +140,7 @@ class _Sets:
 
 def _contradiction(first: Sequence[_Constraint], second: Sequence[_Constraint], why: str) -> PlacementError:
     """Returns the error that names two asks which cannot both be met."""
+    # The two that contradict each other, out of all that have come together.
     pairs = [(a, b) for a in first for b in second if not set(a.allowed) & set(b.allowed)]
     a, b = pairs[0] if pairs else (first[-1], second[-1])
     message = f"{why}, got {a} and {b}"
@@ -192,18 +195,22 @@ class _Grouping:
         nodes, roots, state = self.graph.nodes, dict[Hashable, int](), set[Hashable]()
         effects = {i: opdef.lookup(nodes[i].op).effect for i in needed}
         run = tuple(i for i in needed if can_run(nodes[i]))
+        # ORDER: all nodes, then what must be together, then what atomic blocks demand, and lists last, which
+        # are together only where nothing forbids it.
         for i in run:
             self.enter(i)
         for tie in self.ties:
             self.sets.join(*tie)
         if self.apart:
             self.limit_blocks(run)
+        # The innermost loops first, where a list would cross most often.
         for _, taker, maker in sorted(self.lists):
             self.sets.join_if_possible(maker, taker)
         of: dict[NodeId, int] = {}
         for i in run:
             root = self.sets.find(i)
             of[i] = roots.setdefault(root, len(roots))
+            # What asks state stays on the first device that it may have: a placer moves what computes.
             if effects[i] not in _COMPUTES:
                 state.add(root)
         allowed = tuple(self.sets.allowed_of(root) for root in roots)
@@ -217,6 +224,7 @@ class _Grouping:
             if i in self.sets:
                 continue
             node = nodes[i]
+            # It is where its state is, whatever its own scope says.
             owner = self.graph.resources.get(node.attrs["resource"]) if "resource" in node.attrs else None
             if owner is not None:
                 self.sets.add(i)
@@ -233,6 +241,7 @@ class _Grouping:
             todo.extend(makers)
             depth = len(self.frames.get(i, ()))
             self.lists.extend((-depth, i, maker) for maker in makers)
+            # Whatever only hands a list on goes with those who write and read it: its scope says nothing.
             if makers and opdef.lookup(node.op).effect is Effect.FLOW:
                 self.sets.add(i)
                 if (back := back_of(node)) is not None:
@@ -246,6 +255,7 @@ class _Grouping:
             if target is not None:
                 self.resource(target, node)
                 self.ties.append((target.name, i, _COLOCATED))
+            # It may not be needed otherwise: it only says where others are.
             else:
                 beside = self.graph.node(node.colocate).id
                 todo.append(beside)
@@ -257,6 +267,7 @@ class _Grouping:
         place = Where(device=owner.device or None, defined_at=owner.defined_at)
         wanted, allowed = owner.device, self.matching(owner.device, asked_by)
         if self.apart:
+            # Over several processes state has one home, whatever a step needs of the graph.
             home = self.home(owner, asked_by)
             wanted, allowed = wanted if allowed == (home,) else home, (home,)
         self.sets.add(owner.name, _Constraint(owner.name, wanted, place, allowed) if wanted else None)
@@ -279,6 +290,8 @@ class _Grouping:
                 message = f"no kernel for {node.op!r} where it may run: {on}"
                 hint = f"there is one on {', '.join(have)}" if have else None
                 raise PlacementError(message, where=node.where, hint=hint)
+            # Fewer than its scope allows: the error of a contradiction must say that it is for want of a
+            # kernel.
             if able != allowed:
                 wanted, allowed = wanted or f"a kernel for {node.op}", able
         return _Constraint(node.name, wanted, node.where, allowed) if wanted else None
@@ -311,6 +324,7 @@ class _Grouping:
         A block is what lies between its first lock and its end, which have ids in a row.
         """
         within: _Constraint | None = None
+        # Ids of a block lie in a row, from its first lock to its end.
         for i in run:
             node = self.graph.nodes[i]
             effect = opdef.lookup(node.op).effect

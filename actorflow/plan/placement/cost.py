@@ -37,6 +37,7 @@ Units = Callable[[str, Sequence[Any], Mapping[str, Attr]], float]
 def units_of_kernels(op: str, inputs: Sequence[Any], attrs: Mapping[str, Attr]) -> float:
     """Returns what the kernel of `op` says of itself; one that has no kernel on the host costs one unit."""
     known = registry.table()
+    # An op of actors, or of plans: it has no kernel that could be asked.
     if (op, "numpy") not in known and (op, registry.EVERY) not in known:
         return 1.0
     return max(1.0, registry.find(op).cost(*inputs, **attrs))
@@ -117,6 +118,7 @@ class CostModel:
     def edge_bytes(self, spec: Spec) -> float:
         """Returns how many bytes a value of that spec has."""
         if isinstance(spec, ListSpec):
+            # A list has as many elements as its size says, or is assumed to have.
             return prod(self.sizes(spec)) * self.edge_bytes(spec.element)
         each = self.object_bytes if spec.dtype.kind == "O" else spec.dtype.itemsize
         return float(prod(self.sizes(spec)) * each)
@@ -143,6 +145,8 @@ class CostModel:
     def node_s(self, name: str, units: float, device: str) -> float:
         """Returns the seconds of a node on a device."""
         if self.measured_s:
+            # What a process measured of its own device counts for that of every process, where nothing else
+            # is known.
             found = self.measured_s.get((name, device), self.measured_s.get((name, within_process(device))))
             if found is not None:
                 return found

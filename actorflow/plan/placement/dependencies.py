@@ -24,8 +24,11 @@ def dependencies(program: Program) -> list[tuple[Dependency, ...]]:
         values = [
             source
             for source in node.inputs
+            # Edges that lead back are left out: as if each loop turned once.
             if isinstance(source, Edge) and nodes[source.node].kind is not NodeKind.NEXT_ITERATION
         ]
+        # A loop ends when all that enters it has come. So who orders nodes by this never has something enter
+        # a loop after what waits for its end.
         entered = entries.get(node.frame, ()) if node.kind is NodeKind.EXIT else ()
         found.append(tuple(dict.fromkeys((*values, *node.controls, *entered))))
     return found

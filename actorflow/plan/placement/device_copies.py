@@ -2,13 +2,9 @@
 
 State lives on the host: variables, queues and optimizers hold numpy arrays. Feeds, fetches and what
 travels between processes are numpy arrays too, so the nodes that deal in these stand on the host
-whatever their scope says. A value that several nodes of a device need is copied there once. Between two
-devices of which none is the host a value goes through the host, by two copies. Constants need no node:
-each device gets its own when the program is installed. Control edges carry no value and stay as they
-are.
-
-What is the same in all turns of a loop is copied before it enters, once, by an Enter for each device. Of a
-list all is copied that is in it, whatever was copied of another one before.
+whatever their scope says. A value that several nodes of a device need is copied there once. Constants need
+no node: each device gets its own when the program is installed. Control edges carry no value and stay as they
+are. Of a list all is copied that is in it, whatever was copied of another one before.
 """
 
 from __future__ import annotations
@@ -58,14 +54,18 @@ def with_copies(program: Program, host: str, gates: TransferControls = NO_CONTRO
             source = host  # the index of the live input
         if source == to:
             return edge
+        # One copy for all nodes of a device that take the value in one frame.
         key = (edge, to, frame)
+        # The same in all turns: it is copied before it enters, once, and enters on each device by itself.
         if key not in made and _is_constant(nodes[edge.node]):
             made[key] = entered(edge.node, to)
         if key not in made:
+            # Between two devices of which none is the host a value goes through the host.
             if host not in (source, to):
                 edge = brought(edge, host, frame)
                 source = host
             maker = nodes[edge.node]
+            # An edge that leads back crosses turns, and a copy would stand in either.
             if maker.kind is NodeKind.NEXT_ITERATION:
                 message = f"the turns of a loop must stay on one device, got {source} and {to}"
                 raise InternalError(message, where=maker.where)
@@ -76,6 +76,8 @@ def with_copies(program: Program, host: str, gates: TransferControls = NO_CONTRO
                     op="copy",
                     kind=NodeKind.COPY,
                     inputs=(edge,),
+                    # The controls were chosen for the nodes of that device alone: a copy that serves others
+                    # as well must not wait for them.
                     controls=() if (edge, to) in open_ways else gates.get((edge, to), ()),
                     attrs={"source": source},
                     outputs=(maker.outputs[edge.output],),
@@ -98,6 +100,7 @@ def with_copies(program: Program, host: str, gates: TransferControls = NO_CONTRO
 
     for k, node in enumerate(program.nodes):
         inputs = tuple(
+            # A switch looks at its predicate itself, so that must be on the host.
             brought(source, host if _DECIDES.get(node.kind) == port else homes[k], node.frame)
             if isinstance(source, Edge)
             else source
@@ -118,8 +121,10 @@ def _shared_copies(program: Program, homes: Sequence[str], host: str) -> frozens
         for port, edge in enumerate(node.inputs):
             if isinstance(edge, Edge):
                 to = host if _DECIDES.get(node.kind) == port else homes[k]
+                # Between two cards the host has a copy on the way.
                 on_the_way = {to, host} if homes[edge.node] not in (to, host) else {to}
                 found.update((edge, d) for d in on_the_way if d != (node.device or host))
+                # What enters a loop is copied outside of it: there it serves whoever takes it inside.
                 while isinstance(edge, Edge) and _is_constant(program.nodes[edge.node]):
                     edge = program.nodes[edge.node].inputs[0]
                     if isinstance(edge, Edge):

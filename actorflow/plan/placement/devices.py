@@ -66,6 +66,7 @@ def matching(wanted: str, devices: Sequence[str]) -> tuple[str, ...]:
     name = parse_device(wanted)
     own = process_of(devices[0]) if devices else ""
     if not name.names_process:
+        # A scope that names neither job nor task means the own process, which is that of the first device.
         name = name.inside(parse_device(own))
         return tuple(d for d in devices if process_of(d) == own and _allows(name, parse_device(d)))
     return tuple(d for d in devices if _allows(name, parse_device(d)))

@@ -33,6 +33,7 @@ def greedy(work: SchedulingProblem) -> Arrangement:
     turn = 0
     while ready:
         _, task = heappop(ready)
+        # The first task of a group decides for all.
         group = work.groups[task]
         best, least, best_start = -1, inf, 0.0
         for d in work.choices[group] if home[group] < 0 else (home[group],):
@@ -40,6 +41,7 @@ def greedy(work: SchedulingProblem) -> Arrangement:
             for v in work.takes[task]:
                 start = max(start, _arrival(work, v, d, device, there, line))
             end = start + work.seconds[task][d]
+            # The first of equals wins, so the same problem gives the same arrangement.
             if end < least:
                 best, least, best_start = d, end, start
         home[group] = device[task] = best
@@ -47,8 +49,10 @@ def greedy(work: SchedulingProblem) -> Arrangement:
         turn += 1
         for v in work.takes[task]:
             source = device[work.values[v].maker]
+            # A value goes to a device once.
             if (v, best) not in there:
                 there[v, best] = _arrival(work, v, best, device, there, line)
+                # The link carries it for as long as its bytes take; the latency keeps nobody off the link.
                 at = max(line.get((source, best), 0.0), there[v, source])
                 line[source, best] = at + work.values[v].size / work.links[source][best].bytes_per_s
         free[best] = best_start + work.seconds[task][best]
@@ -75,4 +79,5 @@ def _arrival(
     if known is not None:
         return known
     source = device[work.values[v].maker]
+    # It must be there, and the link must have carried what was decided before.
     return max(line.get((source, d), 0.0), there[v, source]) + work.send_seconds(v, source, d)

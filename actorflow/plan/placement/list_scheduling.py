@@ -30,10 +30,13 @@ _MOST_TRIALS, _FEWEST_TRIALS = 400, 4
 
 def list_schedule(work: SchedulingProblem, trials: int = TRIALS) -> Arrangement:
     """Returns the best arrangement found; its makespan is at most that of `greedy`."""
+    # From greedy's on, so that the result is never slower.
     best = greedy(work)
     found = forecast(work, best)
     for candidate in _candidates(work):
         best, found = _better(work, best, found, candidate)
+    # Its devices, in the order of the ranks that these give: often better than the order in which they were
+    # chosen.
     best, found = _better(work, best, found, by_urgency(work, best.device))
     return improve(work, best, found, trials)
 
@@ -50,8 +53,10 @@ def _better(
     work: SchedulingProblem, best: Arrangement, found: Forecast, candidate: Arrangement
 ) -> tuple[Arrangement, Forecast]:
     """Returns the candidate and its forecast if it ends sooner, else what there is."""
+    # No makespan is shorter than what the busiest device has to do: then a simulation can be spared.
     if _busiest(work, candidate) >= found.makespan_s:
         return best, found
+    # Nothing after the end to beat is of interest.
     result = forecast(work, candidate, until_s=found.makespan_s)
     return (candidate, result) if result.makespan_s < found.makespan_s else (best, found)
 
@@ -75,6 +80,7 @@ def _alone(work: SchedulingProblem) -> Iterator[Arrangement]:
         if any(d in choices for choices in work.choices):
             home = [d if d in choices else choices[0] for choices in work.choices]
             device = tuple(home[group] for group in work.groups)
+            # In the order of their numbers, which is one in which they can run.
             yield Arrangement(device, tuple(map(float, range(work.size))))
 
 
@@ -84,6 +90,7 @@ def _mean_rows(work: SchedulingProblem, table: Sequence[Sequence[float]]) -> lis
     for task in reversed(range(work.size)):
         row = [r + s for r, s in zip(table[task], work.seconds[task], strict=True) if s < inf]
         below = [ranks[t] for v in work.makes[task] for t in work.values[v].takers]
+        # The table does not fall along edges by itself, as an urgency must.
         ranks[task] = max(sum(row) / len(row), max(below, default=0.0))
     return ranks
 
@@ -122,6 +129,7 @@ class _ListScheduler:
         ]
 
     def run(self) -> Arrangement:
+        # Falling urgency falls along every edge, so makers are placed before their takers.
         for task in sorted(range(self.work.size), key=lambda t: (-self.urgency[t], t)):
             self.place(task)
         return Arrangement(tuple(self.device), tuple(self.start))
@@ -135,13 +143,18 @@ class _ListScheduler:
             ready = 0.0
             for v in work.takes[task]:
                 ready = max(ready, self.arrival(v, d)[1])
+            # The earliest gap that is long enough, perhaps before tasks that were placed already.
             start = self.devices[d].fit(ready, seconds[d])
+            # Looks ahead: a device that ends this one early may be far from what follows.
             score = start + seconds[d] + (self.ahead[task][d] if self.ahead else 0.0)
+            # The first of a group decides for all, so what all of them would take counts.
             if self.home[group] < 0:
                 score += max(self.rest[group][d] - seconds[d], 0.0)
             if score < least:
                 best, least, best_start = d, score, start
         self.home[group] = self.device[task] = best
+        # Only for the best are transfers reserved. Several at once may be later than each was alone, so the
+        # gap is looked for anew.
         ready = 0.0
         for v in work.takes[task]:
             ready = max(ready, self.bring(v, best))
@@ -161,6 +174,7 @@ class _ListScheduler:
         link, size = work.links[source][d], work.values[v].size
         line = self.links.get((source, d))
         made = self.there[v, source]
+        # A transfer takes its link only for as long as its bytes take.
         begin = made if line is None else line.fit(made, size / link.bytes_per_s)
         return begin, begin + link.seconds(size)
 
@@ -178,6 +192,7 @@ class _ListScheduler:
 
 def improve(work: SchedulingProblem, arranged: Arrangement, found: Forecast, trials: int) -> Arrangement:
     """Returns an arrangement that is at least as good: moves groups along the chain of causes."""
+    # Few for a large problem, since each simulates all of it.
     left = min(_MOST_TRIALS, max(_FEWEST_TRIALS, trials // max(work.size, 1))) if trials else 0
     tried: set[tuple[int, int]] = set()
     moves = _moves(work, arranged, found)
@@ -192,6 +207,7 @@ def improve(work: SchedulingProblem, arranged: Arrangement, found: Forecast, tri
             device[task] = target
         candidate = by_urgency(work, device)
         arranged, found = _better(work, arranged, found, candidate)
+        # It helps: the chain of causes is another one now, and moves that failed may help.
         if arranged is candidate:
             moves = _moves(work, arranged, found)
             tried.clear()
@@ -203,12 +219,14 @@ def _moves(work: SchedulingProblem, arranged: Arrangement, found: Forecast) -> I
     chain = causes(work, arranged, found)
     device = arranged.device
     for before, after in zip(chain[1:], chain, strict=False):
+        # A transfer on the chain: either end may go to the other.
         if device[before] != device[after]:
             for task, target in ((before, device[after]), (after, device[before])):
                 if target in work.choices[work.groups[task]]:
                     yield work.groups[task], target
     for task in chain:
         group = work.groups[task]
+        # Then anything on the chain to where it is fastest.
         for target in sorted(work.choices[group], key=lambda d: (work.seconds[task][d], d)):
             if target != device[task]:
                 yield group, target
@@ -221,6 +239,7 @@ def causes(work: SchedulingProblem, arranged: Arrangement, found: Forecast) -> l
     """
     last_on: dict[tuple[int, float], int] = {}
     for task, finish in enumerate(found.finish):
+        # A task of no length ends as it starts: one with a length that ends then is the cause.
         if found.start[task] < finish or (arranged.device[task], finish) not in last_on:
             last_on[arranged.device[task], finish] = task
     chain = [max(range(work.size), key=lambda t: (found.finish[t], -t))] if work.size else []
@@ -232,11 +251,13 @@ def causes(work: SchedulingProblem, arranged: Arrangement, found: Forecast) -> l
         for v in work.takes[task]:
             maker = work.values[v].maker
             came = found.finish[maker] if arranged.device[maker] == here else found.arrived[v, here]
+            # Times are copied, never computed twice, so the cause is found by equality.
             if came == start:
                 cause = maker
                 break
         if cause < 0:
             cause = last_on.get((here, start), -1)
+        # Tasks of no length could cause each other in a ring.
         if cause < 0 or cause in seen:
             break
         seen.add(cause)

@@ -1,9 +1,7 @@
 """What an arrangement would take: a simulation of devices and links, on which all placers are judged.
 
-- A device runs one task at a time, to its end, and is never idle while a task is ready there: among those
-  that are ready the lowest rank goes first.
-- A link carries one value at a time in each direction, for as long as its bytes take; it is there a
-  latency later. A value goes to each device that takes it once, however many tasks take it there.
+- A device runs one task at a time, to its end, and is never idle while a task is ready there.
+- A link carries one value at a time in each direction. A value goes to each device that takes it once.
 - What only orders (`Arrangement.after`, controls) is a message without bytes that finds its link free.
 - A value lies on its maker's device from when the maker starts until its takers there have ended and it
   has been sent everywhere; elsewhere from when its transfer starts until its takers there have ended.
@@ -94,21 +92,25 @@ class _Simulation:
     def run(self, until_s: float) -> Forecast:
         for task, missing in enumerate(self.missing):
             if not missing:
+                # Among those that are ready the lowest rank goes first.
                 heappush(self.ready[self.device[task]], (self.rank[task], task))
         events = self.events
         self.dispatch()
         while events and events[0][0] < until_s:
             self.now = events[0][0]
+            # All that ends at one moment before anything begins then: so ties have no order.
             while events and events[0][0] == self.now:
                 _, _, what, item, device = heappop(events)
                 self.happened(what, item, device)
             self.dispatch()
         complete = all(end >= 0.0 for end in self.finish)
+        # Tasks are left that never ran: the controls of an arrangement, or its limits, hold each other up.
         makespan = max(self.finish, default=0.0) if complete else inf
         return Forecast(makespan, self.start, self.finish, self.sent, self.arrived, self.peak, self.begun)
 
     def later(self, seconds: float, what: int, item: int, device: int) -> None:
         self.number += 1
+        # The number breaks ties, so that the same problem gives the same forecast.
         heappush(self.events, (self.now + seconds, self.number, what, item, device))
 
     def happened(self, what: int, item: int, device: int) -> None:
@@ -118,6 +120,7 @@ class _Simulation:
             source = self.device[self.work.values[item].maker]
             self.taken.discard((source, device))
             self.links_touched.add((source, device))
+            # It has left: of those that still need it at its source one less.
             self.release(item, source)
         elif what == _ARRIVED:
             self.arrived[item, device] = self.now
@@ -144,11 +147,14 @@ class _Simulation:
                     self.give_value(taker)
                 else:
                     targets[homes[taker]] = None
+            # Once to each device, however many tasks take it there.
             for target in targets:
                 if not self.locked.get((v, target)):
                     self.offer(v, target)
+            # The maker itself held it until now.
             self.release(v, device)
         for follower in self.followers.get(task, ()):
+            # A message without bytes finds its link free: only the latency counts.
             self.later(self.latency(device, homes[follower]), _SIGNAL, follower, 0)
         for v, target in self.opens.get(task, ()):
             self.later(self.latency(device, homes[work.values[v].maker]), _OPEN, v, target)
@@ -158,6 +164,7 @@ class _Simulation:
 
     def unlocked(self, value: int, target: int) -> None:
         self.locked[value, target] -= 1
+        # It may not have been made yet.
         if not self.locked[value, target] and value in self.made:
             self.offer(value, target)
 
@@ -171,6 +178,7 @@ class _Simulation:
     def offer(self, value: int, target: int) -> None:
         of = self.work.values[value]
         link = (self.device[of.maker], target)
+        # A transfer is as urgent as the first task that waits for it.
         urgent = min(self.rank[taker] for taker in of.takers if self.device[taker] == target)
         heappush(self.waiting.setdefault(link, []), (urgent, value))
         self.links_touched.add(link)
@@ -186,6 +194,7 @@ class _Simulation:
         if not self.held[value, device]:
             self.bytes[device] -= self.work.values[value].size
             self.touched.add(device)
+            # There may be room for a transfer now that did not fit.
             if self.throttled:
                 self.links_touched.update(link for link in self.waiting if link[1] == device)
 
@@ -194,6 +203,7 @@ class _Simulation:
 
     def dispatch(self) -> None:
         """Starts what can start now; what begins to lie on a device does so after all that ends now."""
+        # Sorted: the order of a set differs from process to process.
         for device in sorted(self.touched):
             if not self.busy[device]:
                 self.begin(device)
@@ -208,6 +218,7 @@ class _Simulation:
         if not queue:
             return
         task = queue[0][1]
+        # What a task makes lies there from when it starts.
         if self.throttled and not self.fits(device, sum(work.values[v].size for v in work.makes[task])):
             return
         heappop(queue)
@@ -218,6 +229,7 @@ class _Simulation:
             homes = [self.device[taker] for taker in work.values[v].takers]
             here = homes.count(device)
             there = len(set(homes)) - (here > 0) if here < len(homes) else 0
+            # Its takers here, each device that it is sent to, and the task itself until it ends.
             self.hold(v, device, here + there + 1)
         self.later(work.seconds[task][device], _TASK, task, device)
 
@@ -225,13 +237,16 @@ class _Simulation:
         queue = self.waiting.get(link)
         source, target = link
         if not queue or not self.fits(target, self.work.values[queue[0][1]].size):
+            # The first in line waits for room, and the others behind it: the order of a link stays.
             return
         _, value = heappop(queue)
         of, line = self.work.values[value], self.work.links[source][target]
         self.taken.add(link)
         self.sent[value, target] = self.now
         self.begun.append((value, target))
+        # Held there from when its transfer begins.
         self.hold(value, target, sum(1 for taker in of.takers if self.device[taker] == target))
+        # The link is free when the bytes have left; they are there a latency later.
         self.later(of.size / line.bytes_per_s, _FREE, value, target)
         self.later(line.seconds(of.size), _ARRIVED, value, target)
 

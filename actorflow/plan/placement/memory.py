@@ -1,9 +1,6 @@
 """An order in which a program fits into the memory of its devices.
 
-Three arrangements are tried, the fastest first: as it is; as it came about when nothing was allowed to start
-before it fitted, written down as an order; and one task after the other in the order of their numbers, with
-each transfer just before its value is taken. The last one holds on no device more than a serial run holds,
-however long tasks and transfers take: so what fits serially, fits.
+Three arrangements are tried, the fastest first.
 """
 
 from __future__ import annotations
@@ -20,12 +17,17 @@ def fitting(work: SchedulingProblem, arranged: Arrangement) -> Arrangement | Non
     """Returns an arrangement on the same devices that stays within the limits; None if none was found."""
     if all(limit == inf for limit in work.limits):
         return arranged
+    # 1. As it is, written down: asked for an order, devices cannot do otherwise.
     asked = in_order(work, arranged, forecast(work, arranged))
+    # 2. As it comes about when nothing may start before it fits.
     waited = forecast(work, arranged, throttled=True)
     candidates = [asked]
     if waited.makespan_s < inf:
         candidates.append(in_order(work, arranged, waited))
+    # 3. One task after the other, each transfer just before its value is taken. It holds on no device more
+    # than a serial run holds, however long tasks and transfers take: so what fits serially, fits.
     candidates.append(serial(work, arranged.device))
+    # What was written down is simulated again: as controls it may come out otherwise.
     for candidate in candidates:
         found = forecast(work, candidate)
         if found.makespan_s < inf and within_limits(work, found):
@@ -48,6 +50,7 @@ def in_order(work: SchedulingProblem, arranged: Arrangement, found: Forecast) ->
         takers = frozenset(work.values[value].takers)
         ended = -1
         for task in rows[device]:
+            # A taker waits for the transfer, which must not wait for it in turn.
             if task in takers or found.finish[task] > begin:
                 break
             ended = task
@@ -63,6 +66,7 @@ def serial(work: SchedulingProblem, device: Sequence[int]) -> Arrangement:
     for v, value in enumerate(work.values):
         first: dict[int, int] = {}
         for taker in sorted(value.takers):
+            # The first of a device takes it, so its transfer waits for the task before.
             first.setdefault(device[taker], taker)
         gates.extend(
             TransferControl(v, target, taker - 1)

@@ -103,6 +103,7 @@ def name_devices(graph: Graph) -> tuple[str, ...]:
     for text in filter(None, dict.fromkeys(names)):
         try:
             name = parse_device(text)
+        # What is no name is reported when its node is placed.
         except ConfigError:
             continue
         if name.kind is not None and not name.names_process:
@@ -194,6 +195,7 @@ def order_as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
 
     def turn(i: int) -> tuple[int, int, int]:
         node = program.nodes[i]
+        # Of those that could come next the one that was built first.
         return ends.get(node.kind, 0), ids.get(node.name, -1), i
 
     needed = [dependencies.before(found) for found in dependencies.dependencies(program)]
@@ -226,8 +228,10 @@ def _arrange(
     arranged: Arrangement | None = as_it_is if way is None else way(work)
     assert arranged is not None
     if placer.limits:
+        # What was chosen for speed may not fit where everything on its first device does.
         arranged = fitting(work, arranged) or fitting(work, as_it_is)
         if arranged is None:
+            # Not even one after the other: then a single device is named, with what it would have to hold.
             peaks = forecast(work, serial(work, first)).peak_bytes
             full = [(d, p, m) for d, p, m in zip(devices, peaks, work.limits, strict=True) if p > m]
             device, peak, limit = full[0]
@@ -254,6 +258,7 @@ def scheduling_problem(
     for i in order:
         node = program.nodes[i]
         known = None if node.kind in _ON_HOST else ids.get(node.name)
+        # Feeds and fetches have no group of the graph's: each is one by itself.
         group = count + i if known is None else groups.of[known]
         together.append(numbers.setdefault(group, len(numbers)))
         allowed = (node.device or host,) if known is None else _allowed_devices(groups, group)
@@ -263,6 +268,7 @@ def scheduling_problem(
         seconds.append([s if d in allowed else inf for d, s in zip(devices, times, strict=True)])
     values: list[Value] = []
     for source, takers in _takers(program, order).items():
+        # A node for which others only wait sends no bytes.
         if isinstance(source, int):
             maker, size = source, 0.0
         else:
@@ -277,6 +283,8 @@ def _ends(program: Program, values: Sequence[Value], task_of: Mapping[int, int])
     """Yields the signals by which all feeds are there from the start, and fetched values until the end."""
     feeds = sorted(task_of[i] for i in program.feeds)
     fetches = sorted(task_of[i] for i in program.fetches)
+    # Feeds are all there before anything starts, and fetched values stay until the end: so each counts
+    # against memory for as long as a step really holds it.
     for before, after in (*pairwise(feeds), *pairwise(fetches)):
         yield Value(before, (after,))
     fed = frozenset(feeds)
@@ -328,16 +336,15 @@ def _controls(
 ) -> dict[int, tuple[int, ...]]:
     """Returns the order of an arrangement as control edges between nodes, past feeds and fetches.
 
-    INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before. What fills the
-    queue might be behind it, so a node for which that does not hold is passed over as well.
-    INVARIANT: no node of those is dead: a control edge from a dead node would kill the other. And none is in
-    a loop, where it would fire once a turn.
+    INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before.
     """
     before = _rows(order, arranged)
     awaited = _awaited_nodes(program, order)
     return {
         i: _keep_waits(program, awaited, before, before[i], awaited[i], inner)
         for i in sorted(before)
+        # INVARIANT: no node of those is dead: a control edge from a dead node would kill the other. And none
+        # is in a loop, where it would fire once a turn.
         if program.nodes[i].kind not in _ON_HOST and i not in inner
     }
 
@@ -363,6 +370,8 @@ def _keep_waits(
     kept: list[int] = []
     while stack:
         k = stack.pop()
+        # What fills the queue might be behind it: it may be waited for only by who waits for it already. In
+        # its place whatever goes before it.
         if program.nodes[k].kind in _ON_HOST or k in inner or awaited[k] & ~waits:
             stack.extend(before.get(k, ()))
         else:
@@ -386,6 +395,7 @@ def _transfer_controls(
     awaited = _awaited_nodes(program, order)
     found: dict[tuple[Edge, str], tuple[int, ...]] = {}
     for gate in arranged.transfer_controls:
+        # Bare signals have no value that could be held back.
         if gate.value >= len(sources):
             continue
         source = sources[gate.value]

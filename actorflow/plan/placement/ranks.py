@@ -18,6 +18,7 @@ def mean_ranks(work: SchedulingProblem) -> list[float]:
     link = work.mean_link()
     sent = [link.seconds(value.size) for value in work.values]
     ranks = [0.0] * work.size
+    # Tasks have their numbers in an order in which they can run: backwards, whatever follows has its rank.
     for task in reversed(range(work.size)):
         possible = [s for s in work.seconds[task] if s < inf]
         below = [sent[v] + ranks[t] for v in work.makes[task] for t in work.values[v].takers]
@@ -54,10 +55,12 @@ def optimistic_cost_table(work: SchedulingProblem) -> list[list[float]]:
     for task in reversed(range(work.size)):
         row = table[task]
         for v in work.makes[task]:
+            # Once for a value, not for each of its takers.
             ways = [[work.send_seconds(v, a, b) for b in devices] for a in devices]
             for taker in work.values[v].takers:
                 after = total[taker]
                 for d in devices:
+                    # Each taker where it ends first: optimistic, since that may be another device for each.
                     best = min(map(add, after, ways[d]))
                     if best > row[d]:
                         row[d] = best

@@ -20,6 +20,7 @@ class ReservationTable:
     def fit(self, ready: float, length: float) -> float:
         """Returns the first moment from `ready` on at which `length` seconds are free in a row."""
         gaps = self._gaps
+        # The gap in which `ready` lies, or the first after it; the last one has no end, so one is found.
         i = max(bisect_right(gaps, (ready, inf)) - 1, 0)
         while True:
             begin, end = gaps[i]
@@ -30,11 +31,13 @@ class ReservationTable:
 
     def take(self, start: float, length: float) -> None:
         """Reserves what `fit` has found."""
+        # Takes no time, so it takes no gap.
         if not length:
             return
         gaps = self._gaps
         i = bisect_right(gaps, (start, inf)) - 1
         begin, end = gaps.pop(i)
+        # What is left of the gap on either side.
         if start + length < end:
             insort(gaps, (start + length, end))
         if begin < start:

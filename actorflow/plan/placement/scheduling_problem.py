@@ -98,6 +98,7 @@ class SchedulingProblem:
         between = [self.links[a][b] for a in devices for b in devices if a != b]
         if not between:
             return DeviceLink(0.0, inf)
+        # Seconds a byte, not bytes a second: what is averaged is how long values take.
         pace = sum(1 / link.bytes_per_s for link in between) / len(between)
         return DeviceLink(sum(link.latency_s for link in between) / len(between), 1 / pace if pace else inf)
 

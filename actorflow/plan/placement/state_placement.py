@@ -40,6 +40,7 @@ def place_state(
     chosen = state.get(resource.name, "")
     if chosen:
         fits = [d for d in existing(chosen, devices, where) if d in allowed]
+        # What a scope forbids does not count: the scope is nearer to the state.
         return (*fits, allowed[0])[0]
     return allowed[0]
 

@@ -24,6 +24,7 @@ def copy_controls(
     program: Program, of: Sequence[str], process_of: Callable[[str], str], gates: TransferControls
 ) -> TransferControls:
     """Returns the controls of transfers within a process; those between processes: `transfer_controls`."""
+    # A feed starts on every process: it is not transferred.
     fed = frozenset(program.feeds)
     return {
         (edge, device): after
@@ -36,9 +37,6 @@ def transfer_controls(
     program: Program, of: Sequence[str], process_of: Callable[[str], str], gates: TransferControls
 ) -> HeldTransfers:
     """Returns which transfers between processes wait, and for which nodes.
-
-    A value goes to a process once. So it waits only where its control speaks for all who take it there:
-    others might be needed before the nodes of that. A fetch may take it as well: nothing follows a fetch.
 
     Args:
         program: The whole.
@@ -58,6 +56,8 @@ def transfer_controls(
     for (edge, device), after in gates.items():
         to = process_of(device)
         crosses = edge.node not in fed and of[edge.node] != to
+        # A value goes to a process once. So it waits only where its control speaks for all who take it there:
+        # others might be needed before. A fetch may take it as well: nothing follows a fetch.
         if crosses and takers.get((edge, to), set()) <= {device, ""}:
             found[edge, to] = after
     return found

@@ -5,12 +5,9 @@ from it (`from random import random`, `from numpy.random import rand`); so the s
 seeded, and put back afterwards. Everything else ends in `os.urandom`: `secrets`, `SystemRandom`,
 `uuid4`, a `Random()` without a seed, and numpy's `default_rng()` without one.
 
-Other threads draw meanwhile from a copy of the hidden generator's state, which is put back with what
-they took from it. Of numpy's state there is no copy: another thread that draws from it during a run
-shares the run's stream.
-
 What is not replaced: `os.urandom` and `Random.seed` bound before the run, generators that the program
-made before it (their state goes on), and C extensions that ask the system themselves.
+made before it (their state goes on), numpy's state as other threads see it, and C extensions that ask the
+system themselves.
 """
 
 from __future__ import annotations
@@ -111,6 +108,7 @@ class SeededEntropy:
         self._drawn = self._ticks = 0
         self._node = None
         self._time_ns = time_ns
+        # The state itself, not the functions: others were bound before the run (`from random import random`).
         self._held = _hidden.getstate()
         _hidden.seed(int.from_bytes(self._key[:16]))
         self._numpy.hold(int.from_bytes(self._key[16:20]))
@@ -118,9 +116,11 @@ class SeededEntropy:
     def end(self) -> None:
         """Puts every state back; harmless where nothing was begun."""
         self._numpy.release()
+        # Another thread may just be making the copy.
         with self._lock:
             held, copy = self._held, self._copy
             self._held = self._copy = None
+        # Other threads have gone on with the state that was there before: what they took from it stays taken.
         if copy is not None:
             held = copy.getstate()
         if held is not None:
@@ -131,20 +131,24 @@ class SeededEntropy:
         if size < 0:
             raise ValueError("negative argument not allowed")  # what os.urandom says
         self._drawn += 1
+        # Counted, not chained: how many bytes one call asks for does not move those of the next.
         return hashlib.shake_256(self._key + self._drawn.to_bytes(8)).digest(size)
 
     def below(self, bits: int) -> int:
         """Returns an integer of that many random bits."""
+        # whole bytes, of which the lowest bits are too many
         return int.from_bytes(self.urandom((bits + 7) // 8)) >> (-bits % 8)
 
     def node(self) -> int:
         """Returns what stands for the machine's address: 48 bits, marked as random (RFC 4122, 4.5)."""
         if self._node is None:
+            # bit 40 marks an address that is none of a machine
             self._node = self.below(48) | 1 << 40
         return self._node
 
     def uuid1(self, node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
         """Returns a version 1 UUID of virtual time; never the same one twice in a run."""
+        # Virtual time may stand still between two of them.
         self._ticks = max(self._ticks + 1, self._time_ns() // 100 + _GREGORIAN)
         sequence = self.below(14) if clock_seq is None else clock_seq
         return uuid.UUID(
@@ -170,6 +174,7 @@ class SeededEntropy:
         with self._lock:
             if self._held is None:
                 return _hidden
+            # Made when first needed: most runs have no other thread that draws.
             if self._copy is None:
                 self._copy = random.Random(0)
                 self._copy.setstate(self._held)
@@ -189,9 +194,11 @@ def patches() -> list[Patch]:
         MethodPatch(random.Random, "seed", chance.reseed),
     ]
     if hasattr(os, "getrandom"):
+        # not on every platform
         found.append(Patch(os, "getrandom", lambda size, flags=0: chance.urandom(size)))
     for name in random.__all__:
         function = getattr(random, name)
+        # Only functions bound to the hidden generator: they reach its state past any replacement of it.
         if getattr(function, "__self__", None) is _hidden:
             found.append(_HiddenPatch(random, name, function))
     return found
@@ -210,6 +217,7 @@ class _HiddenPatch(Patch):
         self.stand_in = self._draw
 
     def _draw(self, /, *args: Any, **kwargs: Any) -> Any:
+        # The simulated thread draws from the seeded state, all others from what was there before.
         if get_ident() == running.thread:
             return self.inside(*args, **kwargs)
         elsewhere = chance.elsewhere()

@@ -99,6 +99,7 @@ def _ignore(_point: ChoicePoint) -> None:
 
 def _plain(label: str) -> str:
     """Returns the label without what parts the entries of a plan, on one line, and not empty."""
+    # Entries of a plan are parted by `;`, and stand on one line.
     return " ".join(label.replace(";", ",").split()) or "-"
 
 
@@ -128,6 +129,7 @@ class Choices:
                 return self.point(plain, delays, names)
             point = self._points[label] = ChoicePoint(label, delays, names)
             self._meet(point)
+        # The same label for another kind of point: each needs an address of its own.
         elif (point.delays, point.names) != (delays, names):
             return self.point(f"{label}~", delays, names)  # a task may be called as a link is
         return point
@@ -139,17 +141,22 @@ class Choices:
 
     def choose(self, point: ChoicePoint) -> int:
         """Asks what happens at `point` now."""
+        # Counted whether planned or not: addresses do not shift with what is chosen.
         point.count += 1
         value = 0 if self._draw is None else self._draw(point)
         if point.planned is not None:
+            # A plan comes before all chance, but chance is drawn all the same: what follows does not depend
+            # on the plan.
             value = point.planned.get(point.count, value)
         if value:
+            # Only what deviates is told: without it the run is that of a perfect machine.
             self.taken.append(Deviation(point.label, point.count, point.text(value)))
         return value
 
     def stop(self) -> None:
         """Chooses 0 from now on, and keeps no account: the run is over."""
         if self._final is None:
+            # What is asked from now on is no part of the run.
             self._final = self.survey()
         self._draw = None
         self._meet = _ignore

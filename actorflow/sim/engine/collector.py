@@ -35,6 +35,7 @@ def anybody_froze() -> bool:
     count = gc.get_freeze_count()
     if count in (0, *_of_the_interpreter):
         return False
+    # `sys.modules` is as old as the interpreter: where it cannot be seen, it is frozen, and so by somebody.
     if all(each is not sys.modules for each in gc.get_objects()):
         return True
     _of_the_interpreter[0] = count
@@ -58,11 +59,13 @@ class Collector:
         self._enabled = gc.isenabled()
         self._thresholds = gc.get_threshold()
         self._begun = True
+        # From here on nothing is collected by itself, at moments that no seed decides.
         gc.disable()
         self._runs += 1
         gc.collect(
             2 if self._runs % _WHOLE_EVERY == 0 else 1
         )  # before the run: its finalisers see the real world
+        # Where the program has frozen objects, thawing ours would thaw those.
         self._frozen = not anybody_froze()
         if self._frozen:
             gc.freeze()
@@ -70,6 +73,8 @@ class Collector:
     def tidy(self) -> int:
         """Collects what the run made and nothing holds; returns how many objects that were."""
         gc.disable()  # the program may have switched it on
+        # Of what is not frozen the oldest generation is only what the run made; else only what is new since
+        # the last time.
         return gc.collect(2 if self._frozen else 1)
 
     def end(self) -> None:

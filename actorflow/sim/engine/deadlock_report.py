@@ -25,6 +25,7 @@ _RESUMES = task_carrier._resume.__name__
 def deadlock(loop: Any) -> str:
     """Returns the text of a deadlock: every task and what it waits for, and the actors' own report."""
     tasks = [loop.tasks[number] for number in sorted(loop.tasks)]
+    # A task whose host has crashed waits for nothing that could come.
     frames = [(task, _frames(task.get_coro())) for task in tasks if not (task.done() or task.dead)]
     waiting = [(task, found) for task, found in frames if not _is_parked(found)]
     wait = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
@@ -33,6 +34,7 @@ def deadlock(loop: Any) -> str:
     if len(waiting) > _SHOWN:
         lines.append(f"  ... and {len(waiting) - _SHOWN} more")
     lines += [f"  {entry}" for entry in input_waits.waits(loop, users_line)]
+    # Tasks of actors wait as the actors do: that report knows for whom.
     for system in loop.systems:
         if system.actors:
             lines += [f"  {line}" for line in str(system.dump()).splitlines()]
@@ -47,6 +49,7 @@ def _frames(waiting: Any) -> list[FrameType]:
         if frame is None:
             return frames
         frames.append(frame)
+        # A handler that the task of its actor has taken over is no await of it: its coroutine is an argument.
         if frame.f_code.co_name == _RESUMES and _is_of(_CARRIER, frame):
             waiting = frame.f_locals["coroutine"]  # a handler that the actor's task has taken over
         else:
@@ -62,6 +65,7 @@ def _place(frames: list[FrameType]) -> str:
     """Returns the user's innermost line, and what is awaited there."""
     if not frames:
         return "at an unknown place"
+    # The frame nearest to the user, and of those the innermost.
     at = max(range(len(frames)), key=lambda i: (_rank(frames[i]), i))
     user = frames[at]
     place = f"in {user.f_code.co_name}, {user.f_code.co_filename.rsplit('/', 1)[-1]}:{user.f_lineno}"
@@ -80,6 +84,7 @@ def _is_of(path: str, frame: FrameType) -> bool:
 def _whom(task: Any) -> str:
     """Returns the tasks that it waits for."""
     waited = getattr(task, "_fut_waiter", None)
+    # A gather waits for all its children.
     those = getattr(waited, "_children", None) or [waited]
     names = [f"'{each.get_name()}'" for each in those if hasattr(each, "get_name") and not each.done()]
     return f", for {', '.join(names)}" if names else ""

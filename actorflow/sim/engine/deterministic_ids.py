@@ -65,6 +65,8 @@ def patches() -> list[Patch]:
         Patch(asyncio, "as_completed", completed.inside),
         everybody,
         Patch(asyncio, "all_tasks", everybody.inside),
+        # The future of a gather is no future of the loop, so it has a number only from when it is first put
+        # into a set.
         MethodPatch(tasks._GatheringFuture, "__hash__", _hash),  # type: ignore[attr-defined]
     ]
 
@@ -73,6 +75,7 @@ def _ordered_as_completed(real: Callable[..., Any], fs: Any, **kwargs: Any) -> A
     """`as_completed`, with tasks made in the order of `fs`; each once, as there."""
     if asyncio.isfuture(fs) or asyncio.iscoroutine(fs):
         return real(fs, **kwargs)  # which says that it takes an iterable
+    # Each once, as there, in the order given, where asyncio takes a set of coroutines.
     return real([asyncio.ensure_future(awaitable) for awaitable in dict.fromkeys(fs)], **kwargs)
 
 
@@ -84,6 +87,7 @@ def _by_number(found: Iterable[Any]) -> set[Any]:
 def _hash(real: Callable[[Any], int], future: Any) -> int:
     number: int | None = getattr(future, "_actorflow_number", None)
     if number is None:
+        # Outside of simulated runs there are no numbers: the patch is seen by whatever was bound in one.
         take = getattr(future.get_loop(), "take_number", None)
         number = future._actorflow_number = real(future) if take is None else take()
     return number

@@ -73,10 +73,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.trace: list[tuple[float, str, str]] | None = None
         self.complaints: list[dict[str, Any]] = []
+        # Of those that have not ended, by number: in the order of making.
         self.tasks: dict[int, SimTask] = {}
         self.tidy: Callable[[], object] | None = None
         self.systems: list[Any] = []
         self.lifetimes: list[Lifetime] = []
+        # Code outside of all hosts and tasks runs here.
         self.main_lane = Strand(self.choices.point("main"))
         self._look_at = 1
         self._tidy_at = _TIDY
@@ -108,6 +110,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if context is None:
             context, lane = copy_context(), STRAND.get()
         else:
+            # Callbacks inherit the strand of whoever asked for them, by the context.
             lane = context.get(STRAND)
         handle = SimHandle(callback, args, self, context, lane or self.main_lane)
         self._ready.append(handle)
@@ -127,6 +130,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Runs `callback` at a virtual time, or as many ticks later as is chosen; never before."""
         lane = (STRAND.get() if context is None else context.get(STRAND)) or self.main_lane
         if lane.timers is None:
+            # A point of its own: a timer that is late is not a strand that is delayed.
             lane.timers = self.choices.point(f"timer of {lane.label}")
         late = self.choices.choose(lane.timers)
         return self.at(when + late * TICK_S if late > 0 else when, callback, *args, context=context)
@@ -137,11 +141,13 @@ class SimLoop(asyncio.BaseEventLoop):
         """Runs `callback` at a virtual time exactly: for the simulator's own timers."""
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
+        # NaN would break the order of the heap.
         if when != when:
             message = f"a timer is set for a time, got {when}"
             raise ValueError(message)
         timer = SimTimerHandle(when, callback, args, self, context)
         timer.strand = timer._context.get(STRAND) or self.main_lane  # type: ignore[attr-defined]
+        # Of timers due at one moment that which was set first comes first.
         self._made += 1
         heapq.heappush(self._timers, (when, self._made, timer))
         return timer
@@ -155,6 +161,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
         del handle
         self._cancelled += 1
+        # Cancelled timers are most of them, as of answered asks: thrown out when they are half of all.
         if self._cancelled > 100 and self._cancelled * 2 > len(self._timers):
             self._timers[:] = [entry for entry in self._timers if not entry[2].cancelled()]
             heapq.heapify(self._timers)
@@ -190,8 +197,10 @@ class SimLoop(asyncio.BaseEventLoop):
         if shared and maker is not None and maker.ring:
             # The task of an actor begins in the ring's strand: handlers begin in the mailbox's order.
             context.run(STRAND.set, maker)
+        # A number before the constructor, which puts the task into a set.
         self._made += 1
         task = SimTask(self._made, lane, coro, name=given, loop=self, context=context)
+        # What the task does from now on is its own strand; only how it was begun was the maker's.
         context.run(STRAND.set, lane)
         self.tasks[task.number] = task
         return task
@@ -224,6 +233,7 @@ class SimLoop(asyncio.BaseEventLoop):
         future = self.create_future()
 
         def job() -> None:
+            # As asyncio: a job that was cancelled before it began does not begin.
             if future.cancelled():
                 return
             try:
@@ -252,25 +262,32 @@ class SimLoop(asyncio.BaseEventLoop):
         take = self.order.take
         batch = 0  # steps until timers are looked at again
         while not self._stopping:
+            # An error that ends the run may have been found deep in a callback, where raising it would be
+            # caught.
             if self._fatal is not None:
                 self._raise_fatal()
+            # As asyncio: all that is ready now goes before timers that are due.
             if batch <= 0 or not ready:
                 batch = self._collect_due()
                 if not ready:
                     if timers:
                         continue
+                    # Nothing is ready and no timer is set: it would wait for ever.
                     raise Deadlock(deadlock_report.deadlock(self))
             batch -= 1
             handle = take(ready, STRAND_OF, others=False)
+            # All that is ready is delayed, or it was cancelled while it waited.
             if handle is None or handle._cancelled:
                 continue
             lane: Strand = handle.strand
             life = lane.lifetime
             if life is not None and (life.dead or life.paused):
+                # A paused host's work is kept for when it goes on, a crashed one's is dropped.
                 if life.paused:
                     life.parked.append(handle)
                 continue
             self.steps += 1
+            # One comparison a step, for the limit and the garbage together.
             if self.steps >= self._look_at:
                 self._look(lane)
             callback = handle._callback
@@ -283,6 +300,7 @@ class SimLoop(asyncio.BaseEventLoop):
             except Exception as error:  # noqa: BLE001  as asyncio: the loop goes on, and somebody hears
                 told = {"message": f"a callback in '{lane.label}' raised", "exception": error}
                 self.call_exception_handler(told)
+            # ORDER: after the step: a task that has ended may end the run.
             if type(task) is SimTask and task.done():
                 self._ended(task)
 
@@ -311,6 +329,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 message = f"virtual time reached {timers[0][0]:g} s, limit {self.max_seconds:g} s"
                 hint = "something waits or polls without end; raise max_seconds if it has to take that long"
                 raise Livelock(message, hint=hint)
+            # INVARIANT: time never goes back, and passes only while nothing is ready.
             self._now = timers[0][0]
 
     def _ended(self, task: SimTask) -> None:
@@ -321,6 +340,8 @@ class SimLoop(asyncio.BaseEventLoop):
             task.failed_alive = error is not None and not task.dead
             if error is not None and not isinstance(error, Exception):
                 task.exception()
+                # hypothesis stops an example with a BaseException, which must not wait in a task to be looked
+                # at.
                 raise error
 
     def count_turn(self, lane: Strand) -> None:
@@ -337,6 +358,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self._tidy_at = self.steps + max(_TIDY, 8 * len(self.tasks))  # it walks over all that lives
             self._tidy_up()
         if self.steps > self.max_steps:
+            # The first steps past the limit are watched, to say who keeps running.
             self._busy = self._busy or deadlock_report.Busy(self)
             report = self._busy.see(lane.label)
             if report is not None:
@@ -344,10 +366,12 @@ class SimLoop(asyncio.BaseEventLoop):
                     "raise max_steps if so much has to happen, or let what ends it come earlier: a deadline_s"
                 )
                 self.end(Livelock(report, hint=hint))
+        # The next step at which either is to be looked at.
         self._look_at = min(self._tidy_at, max(self.steps, self.max_steps) + 1)
 
     def end(self, error: BaseException) -> None:
         """Ends the run with `error`, whatever code is on the stack now."""
+        # The first error is the outcome.
         if self._fatal is None:
             self._fatal = error
 
@@ -369,6 +393,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def begin_clean_up(self, steps: int) -> None:
         """Goes on without choices, trace and fault, for at most `steps` more steps."""
+        # ORDER: no choices from here on, so that what the clean-up does is no part of the plan.
         self.order.stop()
         self.trace = None
         self._fatal = None
@@ -380,6 +405,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 handle.cancel()
         self.max_steps = self.steps + steps
         self._look_at = self.steps + 1
+        # The limit counts from here on: the run may have used up its own.
         self.max_seconds += self._now
         for life in self.lifetimes:
             self.unpark(life)
@@ -392,6 +418,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def unpark(self, lifetime: Lifetime) -> None:
         """Lets what a paused host has parked run, before all that got ready later."""
         lifetime.paused = False
+        # Before what got ready later: it had its turn first.
         self._ready.extendleft(reversed(lifetime.parked))
         lifetime.parked.clear()
 
@@ -404,13 +431,16 @@ class SimLoop(asyncio.BaseEventLoop):
         dead = [task for _, task in sorted(self.tasks.items()) if task.dead and not task.done()]
         if not dead:
             return
+        # What the living left unheard is kept, what the dead leave is not.
         self._tidy_up()  # what the living left unheard is kept
         heard = len(self.complaints)
         for task in dead:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+            # A crash runs no `finally`; what these do now reaches nobody.
             with suppress(Exception):
                 task.get_coro().close()
         self._tidy_up()
+        # ORDER: after the tidy, which may hear more of the dead.
         del self.complaints[heard:]
 
     def _tidy_up(self) -> None:
@@ -418,6 +448,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.tidy()
 
     def __reduce__(self) -> NoReturn:
+        # A copy of a message would copy the whole run.
         message = "an event loop has no copy, nor has what leads to it: a host, a ref, a task"
         raise TypeError(message)
 
@@ -439,6 +470,7 @@ def _complain(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
     """Keeps what asyncio would have logged, but for what tasks do after their host has crashed."""
     assert isinstance(loop, SimLoop)
     task = context.get("future")
+    # What tasks do after their host has crashed nobody has to hear.
     if not getattr(task, "dead", False) or getattr(task, "failed_alive", False):
         loop.complaints.append(context)
 
@@ -450,6 +482,7 @@ def _refuse(name: str) -> Callable[..., Any]:
     async def refuse_later(self: SimLoop, *_args: Any, **_kwargs: Any) -> NoReturn:
         self.refuse(f"loop.{name}()")
 
+    # Coroutine functions stay such: whoever awaits them gets the refusal, not a TypeError.
     waits = asyncio.iscoroutinefunction(getattr(AbstractEventLoop, name, None))
     chosen = refuse_later if waits else refuse
     chosen.__name__ = name

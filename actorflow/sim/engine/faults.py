@@ -104,8 +104,10 @@ class Faults:
                 reaches = "is sent over a link" if kind in LINK_FAULTS else "reaches a host"
                 message = f"'{kind}' was requested and can never fire: no message {reaches}"
                 raise FaultNeverFired(message, hint="let the hosts of the world talk, or do not request it")
+            # Modulo what there is: every entry hits a place that exists.
             asked = places[a % len(places)]
             nth = 1 + b % asked.count
+            # Of two for one place the first counts.
             found.setdefault((asked.label, nth), Deviation(asked.label, nth, kind))
         return Plan.of(found.values())
 
@@ -122,9 +124,11 @@ class FaultInjector:
 
     def meet(self, point: ChoicePoint) -> None:
         """Looks up what is planned at this point; a fault comes before a delay."""
+        # ORDER: looked up even where the schedule has a plan of its own, so that `unused` knows of it.
         harms = self._planned.values(point)
         self.scheduler.meet(point)
         if harms is not None:
+            # A fault comes before a delay.
             point.planned = {**(point.planned or {}), **harms}
 
     @property
@@ -156,7 +160,9 @@ class FaultCounts:
 
     def check(self) -> None:
         """Raises FaultNeverFired when a kind was requested and never fired, or a hold took nothing."""
+        # What was asked for several times has proved itself when it fired once.
         least = {kind: min(n, 1) for kind, n in self.requested.items()}
+        # But each hold waits for one message: one that took nothing has proved nothing.
         least["hold"] = self.requested["hold"]
         idle = [kind for kind in sorted(least) if self.fired[kind] < least[kind]]
         if idle:

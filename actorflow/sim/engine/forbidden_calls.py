@@ -72,6 +72,7 @@ def install() -> None:
     """Installs the audit hook, unless it is there; it stays for the life of the process."""
     global _installed
     if not _installed:
+        # It stays for the life of the process: an audit hook cannot be taken out.
         sys.addaudithook(_watch)
         _installed = True
 
@@ -84,6 +85,7 @@ def refuse(doing: str, shown: str, hint: str) -> NoReturn:
     refusal = Escape(
         f"a simulated program may not {doing}: {shown}, called at {_line_of_program()}", hint=hint
     )
+    # Kept: a program may catch the refusal, as it would a failed connection.
     if len(running.refused) < _KEPT:
         running.refused.append(refusal)
     raise refusal
@@ -93,6 +95,7 @@ def patches() -> list[Patch]:
     """Makes the patches for what is not audited; called once a process."""
     found: list[Patch] = [
         MethodPatch(threading.Thread, "start", _start_thread),
+        # Events, queues, semaphores, barriers and futures of threads all wait on one.
         MethodPatch(threading.Condition, "wait", _wait),
     ]
     found += _refuse_all(_thread, _STARTERS, "start a thread", _THREAD)
@@ -113,6 +116,7 @@ def patches() -> list[Patch]:
 
 def late_patches(waiting: set[str]) -> Iterator[Patch]:
     """Yields the patches of modules that have been loaded since, and takes those out of `waiting`."""
+    # In a fixed order: a set's own differs from process to process.
     for name in sorted(waiting):
         module = sys.modules.get(name)
         if module is not None and hasattr(module, LATE[name][0]):
@@ -130,6 +134,7 @@ def _watch(
 ) -> None:
     if running.thread and event == "import" and args[0] == "zmq" and get_ident() == running.thread:
         refuse("import zmq", "for the first time, where its sockets cannot be refused", _SOCKET)
+    # The audited thread alone: others see the real world.
     if running.thread and event in audited and get_ident() == running.thread:
         doing, index, hint = audited[event]
         refuse(doing, event if index is None else f"{event}({args[index]!r})", hint)

@@ -21,6 +21,7 @@ def unwrap(error: BaseException) -> BaseException:
     Every task group makes a group of what left its body, apart from KeyboardInterrupt and SystemExit.
     """
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, Exception):
+        # A group that is no Exception holds an order.
         return next(leaf for leaf in _leaves(error) if not isinstance(leaf, Exception))
     return error
 
@@ -28,6 +29,7 @@ def unwrap(error: BaseException) -> BaseException:
 def is_failure(error: BaseException) -> bool:
     """Tells whether it says that the program is wrong."""
     if isinstance(error, Exception):
+        # One of hypothesis ends an example, whatever the program does.
         return not _is_of_hypothesis(error)
     outcomes = sys.modules.get("_pytest.outcomes")  # only who has imported it can have raised it
     return outcomes is not None and isinstance(error, outcomes.Failed)
@@ -44,9 +46,12 @@ def origin(error: BaseException | None) -> tuple[object, ...]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         trace = error.__traceback__
+        # The line that raised is that of the innermost frame.
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         line = None if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        # As hypothesis tells failures apart: were a run told by another failure than its own, it would call
+        # the test flaky.
         found.append((type(error), line))
         error = error.__cause__
     return tuple(found)
@@ -58,6 +63,7 @@ def of_hypothesis(error: BaseException | None) -> BaseException | None:
     waiting = [] if error is None else [error]
     while waiting:
         each = waiting.pop()
+        # causes may lead round in a ring
         if id(each) in seen:
             continue
         seen.add(id(each))
@@ -66,6 +72,7 @@ def of_hypothesis(error: BaseException | None) -> BaseException | None:
         if each.__cause__ is not None:
             waiting.append(each.__cause__)
         if isinstance(each, BaseExceptionGroup):
+            # the first of a group is looked at first
             waiting += reversed(each.exceptions)
     return None
 

@@ -72,12 +72,14 @@ class PatchedEnvironment:
 
     def __enter__(self) -> Self:
         if not _one_at_a_time.acquire(blocking=False):
+            # The collector and the hidden generators exist once in a process.
             raise SimulationError(
                 "one simulated run at a time in a process, and one goes on in "
                 + ("this thread" if running.thread == get_ident() else "another thread"),
                 hint="end that run first; to run several at once, use processes (pytest -n)",
             )
         try:
+            # ORDER: the collector first: what it collects now must still see the real world.
             _collector.begin()
             _replace_all()
             _clock.begin(self._now, self._advance)
@@ -85,6 +87,7 @@ class PatchedEnvironment:
             running.refused = self.refused
             running.thread = get_ident()  # ORDER: last, when all that it switches is in place
         except BaseException:
+            # From wherever the entry had got to; each part may be put back when nothing was begun.
             _leave()
             raise
         return self
@@ -124,6 +127,7 @@ class _Clock:
         return EPOCH_S * 1_000_000_000 + round(self._now() * 1e9)
 
     def gettime(self, clock: int) -> float:
+        # Only the wall clock has an epoch; all others count from the start of the run.
         return self.time() if clock == time.CLOCK_REALTIME else self.elapsed()
 
     def gettime_ns(self, clock: int) -> int:
@@ -133,6 +137,7 @@ class _Clock:
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")  # what time.sleep says
         if self._advance is None:
+            # It would block the one thread there is, and virtual time with it.
             forbidden_calls.refuse("block", f"time.sleep({seconds!r})", "await asyncio.sleep(seconds)")
         self._advance(seconds)
 
@@ -150,6 +155,7 @@ def _time_patches() -> list[Patch]:
         "clock_gettime_ns": _clock.gettime_ns,
         "sleep": _clock.sleep,
     }
+    # All clocks of the process show virtual time: none of them may tell what the machine is like.
     for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
         inside |= {name: _clock.elapsed, f"{name}_ns": _clock.elapsed_ns}
     inside |= {name: _of_now(getattr(time, name)) for name in ("localtime", "gmtime", "ctime")}
@@ -179,6 +185,7 @@ _patches: list[Patch] = [
     *forbidden_calls.patches(),
     *deterministic_ids.patches(),
 ]
+# Modules that have not been loaded yet are patched by the first run after they were.
 _waiting = set(forbidden_calls.LATE)
 
 
@@ -204,10 +211,12 @@ def _restore_all() -> None:
 
 def _leave() -> None:
     """Puts the real world back, from whatever point the entry or the run had reached."""
+    # ORDER: first: from here on all stand-ins go to the real functions.
     running.thread = 0
     running.refused = []
     try:
         chance.chance.end()
+    # Whatever fails, all parts are put back, and the place is free again last.
     finally:
         try:
             _restore_all()

@@ -53,6 +53,7 @@ class Plan:
     @classmethod
     def of(cls, deviations: Iterable[Deviation]) -> Plan:
         """Returns the plan of these deviations, however many they are."""
+        # What a run did may be more than a reader would write: the limit is for plans that are given.
         plan = cls()
         plan.deviations = tuple(deviations)
         return plan
@@ -85,6 +86,7 @@ def _parse(entry: str) -> Deviation:
         message = f"an entry of a plan reads 'label#n what', got {entry!r}"
         raise ConfigError(message, hint="for example 'v>c0#1 drop' or 'worker#3 +5'")
     text = match["text"]
+    # Wrong words are found when the plan is read, not when its place is reached.
     if not text.startswith("+") and text not in FAULTS:
         message = f"'{entry}' names no fault that there is"
         raise ConfigError(message, hint=f"delays are +1, +2 and so on, faults are {', '.join(FAULTS)}")
@@ -93,6 +95,7 @@ def _parse(entry: str) -> Deviation:
 
 def _value(point: ChoicePoint, deviation: Deviation) -> int:
     value = point.parse(deviation.text)
+    # The point has no such fault: a host is not dropped, a message does not crash.
     if value is None:
         faults = ", ".join(point.names) or "no fault"
         message = f"'{deviation}' cannot happen: at '{point.label}' there can be {faults}"
@@ -121,6 +124,7 @@ class Planned:
 
     def values(self, point: ChoicePoint) -> dict[int, int] | None:
         """Returns what the plan says about this point: count -> value; None when it is silent."""
+        # Taken out: what is left of them in the end was never met.
         deviations = self._by_label.pop(point.label, None)
         if deviations is None:
             return None
@@ -131,5 +135,6 @@ class Planned:
     def unused(self) -> tuple[Deviation, ...]:
         """Deviations that had no effect so far."""
         unmet = [d for deviations in self._by_label.values() for d in deviations]
+        # Met, but not asked that often.
         missed = [d for point, deviations in self._points for d in deviations if d.nth > point.count]
         return (*unmet, *missed)

@@ -69,11 +69,14 @@ class Drawn:
     def plan(self, survey: Sequence[Asked]) -> Plan:
         """Returns the plan among the points of `survey`; of two entries for one place the first counts."""
         found: dict[tuple[str, int], Deviation] = {}
+        # only where something can be delayed
         places = [asked for asked in survey if asked.delays]
+        # Modulo what there is: every entry hits a place that exists.
         for a, b, c in self.entries if places else ():
             asked = places[a % len(places)]
             nth = 1 + b % asked.count
             delay = 1 + c % asked.delays
+            # Of two entries for one place the first counts, so that one entry less is one deviation less.
             found.setdefault((asked.label, nth), Deviation(asked.label, nth, f"+{delay}"))
         return Plan.of(found.values())
 
@@ -118,6 +121,7 @@ class _Random:
         pass
 
     def draw(self, point: ChoicePoint) -> int:
+        # Drawn only where something may be delayed: what is drawn at other points would move with them.
         if self._left <= 0 or not point.delays or self._chance.uniform() >= self._p:
             return 0
         self._left -= 1
@@ -140,6 +144,7 @@ class DelayBounded:
         """Returns the scheduler."""
         chance = Entropy(self.seed)
         places = [(a, nth) for a in survey if a.delays for nth in range(1, a.count + 1)]
+        # without putting back: so many different places
         drawn = [places.pop(chance.below(len(places))) for _ in range(min(self.delays, len(places)))]
         delays = (Deviation(a.label, nth, f"+{1 + chance.below(a.delays)}") for a, nth in drawn)
         return Planned(Plan.of(delays))
@@ -164,6 +169,7 @@ class PCT:
 
     def scheduler(self, survey: Sequence[Asked]) -> Ranks:
         """Returns the scheduler."""
+        # Only points that are strands: faults have no turn that could fall.
         return Ranks(self, sum(asked.count for asked in survey if not asked.faults))
 
 
@@ -174,6 +180,7 @@ class Ranks(_Random):
         super().__init__(Seeded(schedule.seed, schedule.p))
         self._depth = schedule.depth
         self._ranks: dict[str, float] = {}
+        # Drawn before the run: at which pick, and how far down. A later fall is lower.
         self._falls = {self._chance.below(max(1, steps)): -1.0 - d for d in range(schedule.depth - 1)}
         self._picks = 0
 
@@ -181,6 +188,7 @@ class Ranks(_Random):
         """Returns the rank of a strand; the highest goes first."""
         rank = self._ranks.get(label)
         if rank is None:
+            # Above all ranks that a fall leads to, in an order drawn as strands come up.
             rank = self._ranks[label] = self._depth + self._chance.uniform()
         return rank
 
@@ -190,6 +198,7 @@ class Ranks(_Random):
         first = max(range(len(ranks)), key=ranks.__getitem__)
         fall = self._falls.get(self._picks)
         self._picks += 1
+        # It falls before it runs: the next one goes in its place.
         if fall is not None:
             self._ranks[labels[first]] = ranks[first] = fall
             first = max(range(len(ranks)), key=ranks.__getitem__)

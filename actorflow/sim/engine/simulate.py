@@ -141,12 +141,14 @@ def attempt(
         BaseException: what is no failure of the program ends the run and comes through, such as
             Ctrl-C, and what hypothesis stops or discards an example with.
     """
+    # A loop within a loop is refused by asyncio as well, but later and less clearly.
     if asyncio._get_running_loop() is not None:
         message = "a simulated run makes its own event loop, and was begun inside a running one"
         raise SimulationError(message, hint=_ELSEWHERE)
     limits = limits or Limits()
     survey: tuple[Asked, ...] = ()
     if schedule.needs_survey or faults.faults:
+        # A FIFO run tells the points; what fails without any deviation is told without any.
         first = _once(main, FIFO.scheduler(), NO_FAULT, seed, limits, trace=trace)
         if first.error is not None:
             return first
@@ -157,6 +159,7 @@ def attempt(
 def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limits, *, trace: bool) -> Outcome:
     harmed = FaultInjector(chooser, faults)
     choices = Choices(harmed if faults else chooser)
+    # By ranks only where the scheduler has some.
     order = Order(choices, chooser if isinstance(chooser, Ranks) else None)
     loop = SimLoop(order, max_steps=limits.max_steps, max_seconds=limits.max_seconds)
     if trace:
@@ -170,14 +173,17 @@ def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limit
     ):
         loop.tidy = outside.tidy
         try:
+            # In a context of its own: the run leaves no variable behind.
             result = copy_context().run(_drive, loop, main, seed)
         except BaseException as raised:  # noqa: BLE001  the outcome, or raised below
+            # Task groups wrap an order to whoever runs the program.
             error = outcomes.unwrap(raised)
             if isinstance(error, asyncio.CancelledError):
                 error = SimulationError(
                     "the program ended with CancelledError, which nobody outside it asked for"
                 )
                 error.__cause__ = raised
+        # ORDER: all that is told of the run is taken before the clean-up, which takes steps as well.
         order.end()
         kept = None if loop.trace is None else tuple(loop.trace)
         steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
@@ -185,14 +191,17 @@ def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limit
         unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
         late = _clean_up(loop)
         outside.tidy()
+    # What came during the clean-up counts only if the run itself was no order to stop.
     if late is not None and (error is None or outcomes.is_failure(error)):
         error = late
     if loop.complaints:
+        # The run may have ended well, and errors still have reached nobody.
         unheard = _unobserved(loop.complaints)
         if error is None:
             error = unheard
         else:
             error.add_note(f"besides, {unheard.what}")
+    # hypothesis has to see its own, wherever it was caught.
     error = outcomes.of_hypothesis(error) or error
     if error is not None and not outcomes.is_failure(error):
         raise error
@@ -224,6 +233,7 @@ def _without_tracer() -> Iterator[None]:
     """
     tracer = sys.gettrace()
     of = getattr(tracer, "__module__", None) or type(getattr(tracer, "__self__", None)).__module__
+    # any other tracer, of a debugger or of coverage, stays
     if not of.startswith("hypothesis"):
         yield
         return
@@ -249,15 +259,19 @@ def _clean_up(loop: SimLoop) -> BaseException | None:
     loop.begin_clean_up(_CLEAN_UP_STEPS)
     late: BaseException | None = None
     try:
+        # ORDER: programs before actors, since they close their systems; generators last, since either may
+        # hold some.
         for phase in (_end_others, _end_actors, _end_generators):  # the others close their systems
             try:
                 phase(loop)
             except (Deadlock, Livelock) as error:
+                # What cannot be ended is heard like any error that nobody has heard.
                 message = "what was left could not be ended"
                 loop.call_exception_handler({"message": message, "exception": error})
             except BaseException as error:  # noqa: BLE001  the rest is ended all the same
                 late = late or outcomes.unwrap(error)
     finally:
+        # ORDER: the dead last: what their `finally` does reaches nobody.
         loop.bury()
         loop.close()
     return late
@@ -281,6 +295,7 @@ def _end(loop: SimLoop, tasks: list[SimTask]) -> None:
         task.cancel()
     if tasks:
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    # A task that raised instead of ending says so; one that was cancelled has done what it should.
     for task in tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             message = f"'{task.get_name()}' was cancelled at the end of the run and raised"
@@ -292,6 +307,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
     seen = 0
     while error is not None and seen < _CAUSES:
         yield f"error {error!r}: {error}"
+        # as a traceback would: the context only where no cause is given
         error = error.__cause__ or error.__context__
         seen += 1
 

@@ -67,8 +67,10 @@ class RingSlot:
         """Removes and returns the entry whose turn it is; None gives the event loop back."""
         loop = self._loop
         life = self._strand.lifetime
+        # The run ends, or its host does nothing just now: the ring stands still.
         if loop.ending or (life is not None and (life.dead or life.paused)):
             return None
+        # Something outside the ring is ready as well, so somebody could go first.
         others = bool(loop._ready)
         # Who gave way takes a turn before it may do so again: two rings could otherwise do it for ever.
         if others and not self._gave_way and self._gives_way():
@@ -78,11 +80,13 @@ class RingSlot:
         entry = self._order.take(ring, self._strand_of, others=others)
         self._gave_way = entry is None
         if entry is not None:
+            # A turn of an actor counts as a step, as the loop's own do.
             loop.count_turn(self._strand_of(entry))
         return entry
 
     def _gives_way(self) -> bool:
         self._in_a_row += 1
+        # As the real pump does when its time is up: the others have the loop now and then.
         if self._in_a_row >= _IN_A_ROW:
             return True
         return self._order.delays(self._strand, self._loop._ready, attrgetter("strand"))
@@ -91,6 +95,7 @@ class RingSlot:
         name: str = entry[0].strand
         lane = self._lanes.get(name)
         if lane is None:
+            # Of the host that the ring belongs to: with it the actor stands still, or dies.
             lane = self._lanes[name] = Strand(self._choices.point(self._prefix + name), self._strand.lifetime)
         return lane
 
@@ -115,12 +120,14 @@ class SimWorkers:
             raise SessionClosed(message)
 
         def run() -> None:
+            # closed meanwhile: what waits is dropped
             if self._closed:
                 return
             try:
                 result, error = job(), None
             except Exception as caught:  # noqa: BLE001  it travels to the step
                 result, error = None, caught
+            # It took no time: how long kernels take is no part of a run.
             done(result, error, 0.0)
 
         self._loop.run_at_a_step(self._label, run)

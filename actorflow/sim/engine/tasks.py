@@ -50,8 +50,10 @@ class SimTask(Task[Any]):
         Up to Python 3.12 `asyncio.create_task` and `TaskGroup` name a task in this way.
         """
         super().set_name(value)
+        # Nothing has run since it was made: it has no history under its first name.
         if self._born == (self._sim.order.turn, self._sim.steps):
             if self._unnamed:
+                # Numbers of unnamed tasks must not depend on which way a task got its name.
                 self._sim.take_name_back(self.get_coro())
             self._unnamed = False
             self.strand.rename(self._sim.choices.point(str(value)))
@@ -73,6 +75,7 @@ class SimHandle(Handle):
     def __init__(
         self, callback: Callable[..., object], args: Any, loop: SimLoop, context: Context, lane: Strand
     ) -> None:
+        # Without `Handle.__init__`, which looks for the place in the source in debug mode.
         self._callback = callback
         self._args = args
         self._loop = loop

@@ -1,10 +1,9 @@
 """Whose turn it is: first come, first served, unless a strand is delayed.
 
-A strand that comes up may be **delayed by k turns**: others that are ready go first,
-and it goes as soon as k turns have passed and it comes up, or when nobody else can go. It is not
-asked a second time before it went, so no strand is delayed for ever. Time never passes for that,
-so no deadline runs out because of it. One such entry moves a strand past whole conversations
-of others, where "run another one once" would need an entry for each of their turns.
+A strand that comes up may be **delayed by k turns**: others that are ready go first, and it goes as soon as k
+turns have passed and it comes up, or when nobody else can go. Time never passes for that, so no deadline
+runs out because of it. One such entry moves a strand past whole conversations of others, where "run another
+one once" would need an entry for each of their turns.
 
 A schedule by priorities (PCT) picks among all that are ready. It is told in the same words: a strand
 that was passed over was delayed by as many turns as it took until it was picked. So every run, by
@@ -70,6 +69,7 @@ class Order:
         """
         if len(queue) == 1 and not others:  # nobody to go first
             item = queue.pop()
+            # It goes, however long it was to be delayed: nobody else can.
             if self.held or self._passed:
                 self.release(lane_of(item))
             self.turn += 1
@@ -80,6 +80,7 @@ class Order:
             if not aside:
                 self.turn += 1
                 return queue.popleft()
+            # It stays where it is, and others go past it.
             self.held[lane] = self.turn + aside
         i = self._ranked(queue, lane_of) if self.ranks else self._next(queue, lane_of, others=others)
         if i is None:
@@ -93,17 +94,20 @@ class Order:
         held = self.held
         for i, item in enumerate(queue):
             lane = lane_of(item)
+            # Asked once before it goes, and not a second time: so nobody is delayed for ever.
             until = held.get(lane) if held else None
             if until is None:
                 aside = self.choices.choose(lane.point)
                 if aside <= 0:
                     return i
                 held[lane] = self.turn + aside
+            # Its turns have passed, and it comes up.
             elif self.turn >= until:
                 del held[lane]
                 return i
         if others:
             return None
+        # All are delayed and nobody else can go: then the one whose delay ends first.
         lanes = [lane_of(item) for item in queue]
         soonest = min(lanes, key=held.__getitem__)
         del held[soonest]
@@ -125,6 +129,7 @@ class Order:
             aside = self.choices.choose(lane.point)
             way = aside > 0
             if way:
+                # Delayed as a strand that has come up is: the plan tells it in the same words.
                 self.held[lane] = self.turn + aside
         self.turn += way
         return way
@@ -140,13 +145,16 @@ class Order:
     def _ranked(self, queue: MutableSequence[T], lane_of: Callable[[T], Strand]) -> int:
         assert self.ranks is not None
         first: dict[Strand, int] = {}
+        # The first item of each strand: within a strand the order stays.
         for i, item in enumerate(queue):
             first.setdefault(lane_of(item), i)
         lanes = list(first)
         best = self.ranks.best([lane.label for lane in lanes])
         oldest = self._passed.get(lanes[0])
+        # asyncio is fair, and a program may wait in a loop for what another strand does.
         if oldest is not None and self.turn - oldest[1] >= PATIENCE:
             best = 0
+        # All before it in line are passed over: told as delayed by as many turns as it takes until they go.
         for lane in lanes[:best]:
             if lane not in self._passed:
                 self._pass_over(lane)
@@ -159,11 +167,13 @@ class Order:
 
     def _pass_over(self, lane: Strand) -> None:
         """Notes that a strand which came up has to wait for others of higher rank."""
+        # Its count is that of the asking at which a plan would have delayed it.
         self._count(lane)
         self._passed[lane] = (lane.point.count, self.turn)
 
     def _end_pass(self, lane: Strand) -> None:
         nth, since = self._passed.pop(lane)
+        # Within one turn it was passed over and picked: no delay at all.
         if self.turn > since:
             self.choices.taken.append(Deviation(lane.label, nth, f"+{self.turn - since}"))
 

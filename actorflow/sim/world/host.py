@@ -1,8 +1,7 @@
 """A simulated host: an actor system of its own, a clock that may be wrong, and lives that end.
 
-A crash stops everything of the host at once: no `finally`, no `on_stop`, no answer. Its actors,
-their mailboxes and all that was on its way to it are gone; `disk` alone is still there for the
-next incarnation. What it had sent before still arrives.
+A crash stops everything of the host at once: no `finally`, no `on_stop`, no answer. `disk` alone is still
+there for the next incarnation. What it had sent before still arrives.
 """
 
 from __future__ import annotations
@@ -96,12 +95,14 @@ class Host:
     def spawn(self, factory: Callable[..., Actor], *args: Any, name: str) -> Ref:
         """Starts an actor on this host; from other hosts it is `ref("<host>/<name>")`."""
         self._check_alive("spawns")
+        # A copy: what the factory sets must not stay in the host's context.
         return self._context.copy().run(self.system.spawn, factory, *args, name=name)
 
     def actor_elsewhere(self, address: str) -> Cell | None:
         """Returns the actor at `<host>/<actor>`, if that host runs and has it now."""
         name, _, actor = address.partition("/")
         host = next((host for host in self._world.hosts if host.name == name), None)
+        # Only a host that runs has actors: an address alone says nothing of that.
         return host.system.actors.get(actor) if host is not None and host.alive else None
 
     def ref(self, address: str) -> HostRef:
@@ -129,16 +130,19 @@ class Host:
             message = f"host.run takes a coroutine, got {shorten_value(given)}"
             called = f"call it: host.run({getattr(given, '__name__', 'f')}(...))"
             raise ConfigError(message, hint=called if callable(given) else "host.run(ref.ask(...))")
+        # Closed first, or Python would complain that nobody has awaited it.
         if not self.alive:
             coroutine.close()
         self._check_alive("runs")
         outcome = self.loop.create_future()
         label = name or self.loop.task_name(coroutine)
+        # The coroutine is code of this host: it shares its clock, its chance and its fate.
         context = self._context.copy()
         task = self.loop.create_task(coroutine, name=f"{self.name}/{label}", context=context)
         self._running[outcome] = task
 
         def ended(_task: Any) -> None:
+            # ORDER: off the list first: a crash must not tell an outcome that is there.
             self._running.pop(outcome, None)
             if task.cancelled():
                 outcome.cancel()
@@ -155,6 +159,7 @@ class Host:
                 outcome.set_result(task.result())
 
         task.add_done_callback(ended, context=context)
+        # Both ways: whoever gives up waiting gives up the work.
         outcome.add_done_callback(lambda _outcome: task.cancel() if outcome.cancelled() else None)
         return outcome
 
@@ -176,14 +181,17 @@ class Host:
         """
         self._boot = boot
         if self.alive:
+            # A host that is down runs it when it starts again.
             await self._after_boot(self.lifetime)
 
     async def work(self, seconds: float) -> None:
         """Takes as long as `seconds` of work take on this host, stalls included."""
         if self.straggler is not None:
             extra_s, stalled = self.straggler.extra_s(self._entropy)
+            # Counts as a fault only where it stalled: work that merely jitters is no harm.
             self._world.tally.fired["straggle"] += stalled
             seconds += extra_s
+        # The body of the distribution may be below 0.
         await self._world.sleep(max(0.0, seconds))
 
     # -- life --------------------------------------------------------------------------------------
@@ -196,15 +204,18 @@ class Host:
         self._paused_until = 0.0
         self._entered = False
         self.wires = {}
+        # Of code outside all hosts: nothing of an earlier incarnation is left in it.
         self._context: Context = self._world.context.copy()
         self._context.run(self._enter)
         self.system = ActorSystem(name=self.name)
         try:
             await self.run(self._enter_system(), name="start")
+        # It crashed over its own start: that is how this start has ended.
         except ActorDied:
             if life.dead:
                 return
             raise
+        # ORDER: only now do messages reach it: before, there was no actor that could take one.
         self._world.connect(self)
         await self._after_boot(life)
 
@@ -228,17 +239,20 @@ class Host:
         try:
             await self.run(_awaited(started), name="boot")
         except ActorDied:
+            # A crash over its boot is none of the caller's.
             if not lifetime.dead:
                 raise
 
     async def close(self) -> None:
         """Stops this host in good order: its programs, which are cancelled, then its actors."""
+        # A host that stands still could not stop.
         if self.lifetime.paused:
             self.resume()
         running = list(self._running.values())
         for task in running:
             task.cancel()
         await gather(*running, return_exceptions=True)  # whoever awaits the programs hears
+        # It may have crashed while its programs ended.
         if self._entered and self.alive:
             leaving = self.system.__aexit__(None, None, None)
             await self.loop.create_task(leaving, name=f"{self.name}/stop", context=self._context.copy())
@@ -246,17 +260,21 @@ class Host:
     def crash(self) -> None:
         """Kills everything on this host, at once."""
         self._check_alive("crashes")
+        # Their system is never left, so nobody else would raise them.
         self._world.unheard += self.system.unheard()
         self._count_pause()
+        # ORDER: dead before anything is told: nothing of it runs from here on.
         self.lifetime.dead = True
         self.lifetime.paused = False
         self.lifetime.parked.clear()
+        # Also systems that its programs have made for themselves.
         for system in self.loop.systems:
             lane = system.dispatch.context.get(STRAND)
             if lane is not None and lane.lifetime is self.lifetime:
                 for cell in system.actors.values():
                     cell.data.clear()  # the turn in which the crash came takes no further message
         running, self._running = self._running, {}
+        # ORDER: before its questions are forgotten.
         self._tell_asked()
         self.asked = {}
         self.questions = {}
@@ -274,6 +292,7 @@ class Host:
         """
         sought, self.sought = self.sought, {}
         for ask, ref in sought.items():
+            # Over the link, behind what was sent before.
             ref.call_off(ask)
 
     def pause(self, seconds: float = math.inf) -> None:
@@ -282,10 +301,12 @@ class Host:
         self.lifetime.paused = True
         until = self.loop.time() + seconds
         self._paused_until = max(self._paused_until, until)
+        # Without an end only `resume` ends it.
         if until < math.inf:
             self.loop.at(until, self._end_pause, self.lifetime, context=self._world.context)
 
     def _end_pause(self, lifetime: Lifetime) -> None:
+        # A longer pause has come since, or another incarnation.
         if lifetime is self.lifetime and self.loop.time() >= self._paused_until:
             self.resume()
 
@@ -296,6 +317,7 @@ class Host:
         self.loop.unpark(self.lifetime)
 
     def _count_pause(self) -> None:
+        # A pause that kept nothing from running harmed nothing.
         self._world.tally.fired["pause"] += bool(self.lifetime.parked)
 
     def _check_alive(self, what: str) -> None:
@@ -307,6 +329,7 @@ class Host:
 
     def deliver(self, envelope: Envelope) -> None:
         """Takes in what arrives over a link, unless that harms this host."""
+        # Faults of a host happen when something reaches it: before, nobody could tell.
         value = self._choose(self._point)
         if value < 0:
             self._fault(HOST_FAULTS[-1 - value], envelope)
@@ -315,6 +338,7 @@ class Host:
 
     def _fault(self, fault: str, envelope: Envelope) -> None:
         if fault == "crash":
+            # What had reached it is lost with it.
             self._world.tally.fired["crash"] += 1
             self.crash()
             self._world.restart_later(self, FAULT_TICKS * TICK_S)
@@ -349,11 +373,13 @@ class Host:
         actor = envelope.actor
         cell = self.system.actors.get(actor)
         if not envelope.ask:
+            # A tell to nobody is lost: at most once, and nobody hears of it.
             if cell is not None:
                 cell.put(envelope.body, self.system.nobody)
         elif cell is not None:
             answer = _Answer(self, envelope)
             question = cell.inquire(envelope.body, envelope.limit_s, answer)
+            # It may have been answered, or refused, within this call.
             if not answer.done():
                 self.asked[envelope.ask] = question
         else:
@@ -371,8 +397,10 @@ class Host:
         if self.lifetime.dead:
             return  # the handler in which it crashed has returned
         try:
+            # Copied when it leaves: what the host does to it afterwards the other must not see.
             body = copy_message(body)
         except ConfigError as error:
+            # What has no copy cannot travel: whoever asked hears why.
             body, kind = error, ERROR
         link = self._world.link(self.name, question.source)
         link.send(Envelope(self.name, question.actor, body, question.ask, kind, 0.0))
@@ -408,6 +436,7 @@ class _Answer:
     def set_exception(self, error: BaseException, /) -> None:
         """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
         self._end()
+        # By the clock of this host, as the deadline was.
         waited_s = (self._host.loop.time() - self._since_s) * self._host.clock.rate
         if not (isinstance(error, DeadlinePassed) and waited_s >= self._question.limit_s):
             self._host.answer(self._question, error, ERROR)
@@ -448,6 +477,7 @@ class HostRef:
     def tell(self, message: Any) -> None:
         """Sends `message`; never waits."""
         host = self._host
+        # The code of a crashed host goes on until its turn ends; it must reach nobody.
         if host.lifetime.dead:
             self._refuse()
             return
@@ -467,19 +497,24 @@ class HostRef:
         future = loop.create_future()
         if host.lifetime.dead:
             self._refuse()
+            # Never answered: the code that asks is dead with its host.
             return await future
+        # What a handler asks is of use for no longer than its own asker waits.
         if deadline_s is None and waiter_here() is not None:
             deadline_s = rest_of(HANDLING.get())
         limit_s = host.system.deadline_s if deadline_s is None else deadline_s
+        # ORDER: copied before anything is noted: a message that has no copy was never sent.
         body = copy_message(message)
         ask = host.next_number()
         host.questions[ask] = future
         host.sought[ask] = self
+        # Timers of the loop are true: a clock that goes too fast reaches the deadline sooner.
         timer = loop.at(loop.time() + limit_s / host.clock.rate, self._late, future, message, limit_s)
         self._link.send(Envelope(host.name, self._actor, body, ask, SAY, limit_s))
         try:
             return await future
         except CancelledError:
+            # A crash tells others by itself: see `Host._tell_asked`.
             if not host.lifetime.dead:
                 self._link.send(Envelope(host.name, self._actor, None, ask, CANCEL, 0.0))
             raise
@@ -492,6 +527,7 @@ class HostRef:
     def call_off(self, ask: int) -> None:
         """Says that nobody waits for the answer to a question, if its actor wants to know."""
         cell = self._host.actor_elsewhere(self.name)
+        # Only to whom it makes a difference: other handlers go on anyway.
         if cell is not None and cell.cancellable:
             self._link.send(Envelope(self._host.name, self._actor, None, ask, CANCEL, 0.0))
 

@@ -26,10 +26,12 @@ def copy_message(message: Any) -> Any:
         ConfigError: it holds what has no copy, such as a task, a file, or the ref of an actor.
     """
     kind = type(message)
+    # Nobody can change it.
     if kind in _PLAIN:
         return message
     names = _FIELDS[kind] if kind in _FIELDS else _fields(kind)
     if names is not None:
+        # Frozen, and of plain values throughout: nobody can change it either.
         for name in names:
             if type(getattr(message, name)) not in _PLAIN:
                 break
@@ -65,8 +67,10 @@ def copy_error(error: BaseException) -> BaseException:
     except Exception:  # noqa: BLE001  whatever a class of users does there
         copied = ActorError(describe(error), hint="its class cannot be copied: only its text has travelled")
     else:
+        # A class may copy itself as something else.
         if type(copied) is not type(error):
             copied = ActorError(describe(error))
+    # neither is taken along by a copy
     if hasattr(error, "__notes__"):
         copied.__notes__ = list(error.__notes__)
     if error.__cause__ is not None:
@@ -81,6 +85,7 @@ class Disk(MutableMapping[str, Any]):
         self._values: dict[str, Any] = {}
 
     def __getitem__(self, key: str) -> Any:
+        # Copied on both ways: a value that was read is nobody's but the reader's.
         return copy_message(self._values[key])
 
     def __setitem__(self, key: str, value: Any) -> None:

@@ -34,6 +34,7 @@ class SimWire:
     def send(self, parts: Sequence[Buffer]) -> None:
         """Sends a copy of a datagram; what a dead host still says is not heard."""
         if not self._lifetime.dead:
+            # The sender may use its buffers again as soon as it has sent.
             body = tuple(bytes(part) for part in parts)
             self._way.send(Envelope(self._source, "", body, 0, WIRE, 0.0))
 
@@ -58,6 +59,7 @@ class HostTimers:
     def after(self, seconds: float, call: Callable[[], None]) -> TimerHandle:
         """Calls `call` after so many seconds of the host's clock, or as much later as is chosen."""
         loop = self._host.loop
+        # A host whose clock goes too fast waits less of the true time.
         return loop.call_later(seconds / self._host.clock.rate, call, context=self._context)
 
 
@@ -105,6 +107,7 @@ def link(
         settings=settings,
         limits=limits,
     )
+    # ORDER: known before it speaks: its peer may answer at once.
     host.wires[peer.name] = made.receive
     if receiver is not None:
         made.start()

@@ -77,6 +77,7 @@ class Held:
             message: It.
             way: Lets it arrive.
         """
+        # One message at most, and the first that matches.
         if self._way is not None or not self._matches(message):
             return False
         self.message = message
@@ -87,11 +88,13 @@ class Held:
         """Lets the message arrive now, whatever its link is like; from now on none is held."""
         self._release()
         if self._way is not None:
+            # What is released has left the line: it keeps no order any more.
             self._way()
 
     def drop(self) -> None:
         """Loses the message; from now on none is held."""
         self._release()
+        # Let go without one: nothing was lost.
         self._link.lost += self._way is not None
 
     def _release(self) -> None:
@@ -137,8 +140,10 @@ class HostLink:
         self._loop = loop
         self._tally = tally
         self._outside: Context = copy_context()
+        # When each of them ends; in the past, none is.
         self._split_until = self._clogged_until = 0.0
         self._waiting: deque[Envelope] = deque()
+        # False in nearly all cases: then sending asks one question.
         self._troubled = False
         self.connect(lifetime, deliver)
 
@@ -148,13 +153,16 @@ class HostLink:
         self._context = self._outside.copy()
         label = f"{self.label} arrives"  # without delays: how late a message is, send chooses
         self._context.run(self._loop.enter_strand, label, lifetime, 0)
+        # What waited in a clog was for the incarnation that is gone.
         self.lost += len(self._waiting)
         self._waiting.clear()
+        # The order of messages starts anew with the incarnation.
         self._last = 0.0
 
     def send(self, message: Envelope) -> None:
         """Sends `message`; whether and when it arrives is chosen now."""
         self.sent += 1
+        # Asked whatever the state of the link is: addresses in plans do not depend on it.
         value = self._choose(self.point)
         if not value and not self._troubled:
             self._go(message, self.latency_s)
@@ -166,6 +174,7 @@ class HostLink:
         loop = self._loop
         now = loop._now
         at = now + travel_s
+        # A message never arrives before one that was sent earlier.
         if at > self._last:
             self._last = at
         else:
@@ -179,15 +188,18 @@ class HostLink:
     def _go_faulty(self, message: Envelope, value: int) -> None:
         """Sends a message that is late or harmed, or over a link that is not as it should be."""
         harm = LINK_FAULTS[-1 - value] if value < 0 else None
+        # The message that begins it is its first victim.
         if harm == "split":
             self.begin_split(_FAULT_S)
         elif harm == "clog":
             self.begin_clog(_FAULT_S)
         fired = self._tally.fired
+        # What is lost is neither late nor doubled nor held.
         if self.split or harm == "drop":
             fired["split" if self.split else "drop"] += 1
             self.lost += 1
             return
+        # Behind those that wait, even when the clog has just ended: their order stays.
         if self.clogged or self._waiting:
             fired["clog"] += 1
             self._waiting.append(message)
@@ -199,6 +211,7 @@ class HostLink:
         fired["slow"] += self.slowness != 1.0
         travel_s = self.latency_s * self.slowness + max(value, 0) * TICK_S
         if harm == "reorder":
+            # It arrives after all that went before, and later ones overtake it: `_last` does not move.
             fired["reorder"] += 1
             at = max(self._last, self._loop.time() + travel_s) + _REORDER_S
             self._loop.at(at, self._deliver, message, context=self._context)
@@ -206,11 +219,13 @@ class HostLink:
         at = self._go(message, travel_s)
         if harm == "duplicate":
             fired["duplicate"] += 1
+            # A second copy, as if the network had kept one: the first is its receiver's by then.
             again = message._replace(body=copy_message(message.body))
             self._loop.at(at + _DUPLICATE_S, self._deliver, again, context=self._context)
 
     def _way(self, message: Envelope) -> Callable[[], object]:
         """Returns what lets `message` arrive at the incarnation that is there now."""
+        # Fixed now: it is lost with the incarnation that it was sent to.
         deliver, context = self._deliver, self._context
         return lambda: self._loop.call_soon(deliver, message, context=context)
 
@@ -245,6 +260,7 @@ class HostLink:
             self._loop.at(until, self._end_clog, context=self._outside)
 
     def _end_clog(self) -> None:
+        # A longer clog may have begun since.
         if not self.clogged:
             self.unclog()
 
@@ -252,6 +268,7 @@ class HostLink:
         """Ends all clogs: what waited goes its way now, in order."""
         self._clogged_until = 0.0
         while self._waiting:
+            # In order: each arrives after the one before.
             self._go(self._waiting.popleft(), self.latency_s * self.slowness)
         self.look()
 

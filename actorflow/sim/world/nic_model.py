@@ -64,6 +64,7 @@ class Nics:
 
     def send(self, parcel: _SizedMessage) -> None:
         """Begins to send, or lets the message wait for its turn."""
+        # Nothing of its own travels over the card.
         if parcel.source is parcel.target:
             self._arrive(parcel)
             return
@@ -75,12 +76,14 @@ class Nics:
     def _card(self, host: Host) -> _NicState:
         """Returns the card of the present incarnation: a crash empties it."""
         card = self._cards.get(host.name)
+        # A crash empties it.
         if card is None or card.lifetime is not host.lifetime:
             card = self._cards[host.name] = _NicState(host.lifetime, host.timers(f"card of {host.name}"))
         return card
 
     def _send_chunk(self, card: _NicState) -> None:
         card.sending = True
+        # Messages take turns, a chunk each: a short one overtakes a long one.
         parcel = card.waiting.popleft()
         size = min(parcel.left, self._chunk)
         parcel.left -= size
@@ -97,6 +100,7 @@ class Nics:
     def _after_send(self, card: _NicState, parcel: _SizedMessage, size: float) -> None:
         self._receive(parcel, size)  # ORDER: the next chunk may be of the same message
         if parcel.left:
+            # To the end of the line, behind those that have waited.
             card.waiting.append(parcel)
         card.sending = False
         if card.waiting:
@@ -106,8 +110,11 @@ class Nics:
         """Takes a chunk in whose last byte comes now, after all that came before it."""
         card = self._card(parcel.target)
         now = self._world.loop.time()
+        # Received while it is sent, unless the receiver was busy with what came before.
         begins = max(card.received_at, now - size / self._send_bytes_s)
+        # The last byte cannot be there before it was sent.
         card.received_at = max(now, begins + size / self._receive_bytes_s)
+        # Only the whole message arrives.
         if parcel.left:
             return
         if card.received_at > now:

@@ -24,6 +24,7 @@ class SkewedClock:
 
     def now(self) -> float:
         """Returns the host's time; counts as a fault once it is wrong."""
+        # Until it is wrong it costs nothing and is no fault.
         if not self._wrong:
             return self._loop.time()
         self._tally.fired["skew"] += 1
@@ -38,6 +39,7 @@ class SkewedClock:
         if not (0 < rate < float("inf") and 0 <= ahead_s < float("inf")):
             message = f"a clock goes on and never back, got rate {rate:g} and a jump of {ahead_s:g} s"
             raise ConfigError(message, hint="a host is behind when the others jump ahead")
+        # ORDER: read by the old rate before the new one holds.
         self._then_s = self._reading() + ahead_s
         self._since_s = self._loop.time()
         self.rate = rate

@@ -46,10 +46,12 @@ class Straggler:
 
     def extra_s(self, chance: Entropy) -> tuple[float, bool]:
         """Draws seconds, which may be below 0 for the body, and whether a stall is among them."""
+        # Box and Muller, with 1 - u, since the logarithm of 0 has no value.
         body = self.jitter_s * math.sqrt(-2.0 * math.log(1.0 - chance.uniform()))
         body *= math.cos(2.0 * math.pi * chance.uniform())
         if chance.uniform() >= self.p:
             return body, False
+        # 1 - u: never 0
         rest = 1.0 - chance.uniform()
         if self.shape is None:
             return body - self.stall_s * math.log(rest), True
@@ -57,11 +59,13 @@ class Straggler:
 
     def below(self, extra_s: float) -> float:
         """Returns how likely `extra_s` draws at most so much: the distribution function."""
+        # Without a body nothing is left to integrate over.
         if not self.jitter_s:
             return (1.0 - self.p) * (extra_s >= 0) + self.p * self._stalls_below(extra_s)
         body = 0.5 * math.erfc(-extra_s / (self.jitter_s * math.sqrt(2.0)))
         if not self.p:
             return body
+        # The sum of a normal and a stall: over slices of the normal, the midpoint of each.
         width = 2 * _WIDEST / _SLICES
         stalled = 0.0
         for i in range(_SLICES):
@@ -77,4 +81,5 @@ class Straggler:
         return 1.0 - math.pow(1.0 + seconds / self._scale_s(self.shape), -self.shape)
 
     def _scale_s(self, shape: float) -> float:
+        # so that the mean is `stall_s`
         return self.stall_s * (shape - 1.0)

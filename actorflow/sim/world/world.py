@@ -83,14 +83,17 @@ class World:
         self.loop = loop
         self.tally = FaultCounts()
         self.unheard: list[BaseException] = []
+        # A fault by hand comes from outside of all hosts: it survives every crash.
         self.context = copy_context()
         self.context.run(loop.enter_strand, "world")
+        # Over all hosts, so that a number is never that of another's question.
         self.next_number: Callable[[], int] = itertools.count(1).__next__
         self._latency_s = latency_s
         self._links: dict[tuple[str, str], HostLink] = {}
         self._entropy = Entropy(seed)
         self._closed = False
         self._paused: set[str] = set()  # by hand, and not resumed since; only looked up
+        # In the order of names: each host's chance depends on the seed alone, not on what others draw.
         self._hosts = {
             name: Host(self, name, Entropy(self._entropy.below(1 << 62))) for name in check_names(names)
         }
@@ -107,6 +110,7 @@ class World:
             ConfigError: this world has no such host.
         """
         host = self._hosts.get(name if isinstance(name, str) else getattr(name, "name", ""))
+        # A host of another world may have the same name.
         if host is None or not (isinstance(name, str) or host is name):
             called = f"host '{name}'" if isinstance(name, str) else f"such host as {shorten_value(name)}"
             message = f"no {called}; this world has {', '.join(self._hosts) or 'none'}"
@@ -118,6 +122,7 @@ class World:
 
     def link(self, source: Named, target: Named) -> HostLink:
         """Returns the link from one host to another."""
+        # Found by names in nearly every case, as every answer asks.
         link = self._links.get((source, target))  # type: ignore[arg-type]  # by names, as answers ask
         if link is not None:
             return link
@@ -125,7 +130,9 @@ class World:
         target = host.name
         link = self._links.get((source, target))
         if link is None:
+            # A host reaches itself in no time.
             latency_s = 0.0 if source == target else self._latency_s
+            # Made outside of all hosts: it outlives them.
             link = self.context.copy().run(
                 HostLink, self.loop, f"{source}>{target}", latency_s, self.tally, host.lifetime, host.deliver
             )
@@ -150,13 +157,16 @@ class World:
             ExceptionGroup: errors of actors that nobody heard.
         """
         self._closed = True
+        # Closing is no part of the run: nothing is chosen, and no fault happens.
         self.loop.order.stop()
+        # A host behind a split could not say goodbye.
         self.heal()
         for link in self._links.values():
             link.unclog()
         errors = list(self.unheard)
         for host in self._hosts.values():
             if host.alive:
+                # One after the other, all of them, whatever one of them raises.
                 try:
                     await host.close()
                 except Exception as error:  # noqa: BLE001  raised when all are closed
@@ -174,6 +184,7 @@ class World:
         try:
             await done
         finally:
+            # whoever slept may have been cancelled
             timer.cancel()
 
     # -- faults by hand ----------------------------------------------------------------------------
@@ -181,6 +192,7 @@ class World:
     def crash(self, host: Named) -> None:
         """Kills a host at once; `restart` begins its next incarnation."""
         self.host(host).crash()
+        # ORDER: counted when it has happened: a host that is down cannot crash, and raises.
         self._check_requested("crash")
         self.tally.fired["crash"] += 1
 
@@ -196,9 +208,11 @@ class World:
         """Starts a crashed host again in a while, unless somebody else has done so."""
         host = self.host(host)
         check_number("seconds", seconds, finite=True)
+        # For that incarnation: somebody else may restart it before.
         self.loop.at(self.loop.time() + seconds, self._restart_due, host, host.lifetime, context=self.context)
 
     def _restart_due(self, host: Host, lifetime: Lifetime) -> None:
+        # A world that closes starts nothing any more.
         if host.lifetime is lifetime and not self._closed:
             self.loop.create_task(host.start(), name=f"restart {host.name}")
 
@@ -207,6 +221,7 @@ class World:
         host = self.host(host)
         check_number("seconds", seconds)
         host.pause(seconds)
+        # So that `resume` may come when a crash or its time has ended the pause.
         self._paused.add(host.name)
         self._check_requested("pause")
 
@@ -253,6 +268,7 @@ class World:
         """
         check_number("seconds", seconds, finite=True)
         hosts = self._these(hosts)
+        # One at least.
         chosen = [host for host in hosts if self._entropy.below(2)] or hosts[:1]
         pause_s = seconds / max(1, 2 * len(chosen))
         clogged: list[Host] = []
@@ -265,6 +281,7 @@ class World:
         for host in self._shuffle(chosen):
             clogged.remove(host)
             for other in self._others(host):
+                # The links between two of them stay clogged until both are out of it.
                 if other not in clogged:
                     self.unclog(host, other)
                     self.unclog(other, host)
@@ -274,6 +291,7 @@ class World:
         """Makes messages from `source` to `target` travel `factor` times as long; 1 ends it."""
         link = self.link(source, target)
         check_number("factor", factor, 1, finite=True)
+        # A link without latency has nothing that could take longer.
         if not (link.latency_s and 1 <= factor < math.inf):
             got = f"{link.latency_s:g} s and {factor:g}"
             message = f"a slower link has a latency and a factor of at least 1, got {got}"
@@ -345,6 +363,7 @@ class World:
     def _shuffle(self, hosts: list[Host]) -> list[Host]:
         left, order = list(hosts), []
         while left:
+            # Drawn from the world's chance: a replay shuffles alike.
             order.append(left.pop(self._entropy.below(len(left))))
         return order
 

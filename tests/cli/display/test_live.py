@@ -16,7 +16,7 @@ from actorflow.cli import cluster_arguments, launch
 from actorflow.cli.display.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.display.output import Output
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.training.trainer import EpochDone, RunDone
+from actorflow.training.events import EpochDone, RunDone
 from tests.cli.display.test_observed import run, seat, update
 from tests.support.linear import regression
 

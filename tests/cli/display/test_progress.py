@@ -13,8 +13,8 @@ from actorflow.cli.display.output import Output
 from actorflow.cli.display.progress import Log, ProgressBar, summary
 from actorflow.data.stages.stats import StageMeter, Stats, stats_of
 from actorflow.training.batches import InputStats
+from actorflow.training.events import EpochDone, Event, RunDone, StepDone
 from actorflow.training.position import TrainingPosition
-from actorflow.training.trainer import EpochDone, Event, RunDone, StepDone
 
 FACTS = ["epoch 12", "step 1,234/5,670", "loss 0.1235", "accuracy 0.9876", "100 steps/s", "98,765 messages/s"]
 

@@ -16,7 +16,7 @@ from actorflow.cli.display import run_history as module
 from actorflow.cli.display.run_history import COLUMNS, RunHistory
 from actorflow.errors import ConfigError
 from actorflow.training.batches import InputStats
-from actorflow.training.trainer import EpochDone, Event, RunDone, StepDone
+from actorflow.training.events import EpochDone, Event, RunDone, StepDone
 from tests.cli.test_train import write
 
 KNOWN: dict[str, Any] = {

@@ -94,7 +94,7 @@ def test_it_is_let_go_of_without_the_collector() -> None:
         update = PendingUpdate(PrepareUpdate(1, 0, ((0, 1),)), (0,), asyncio.get_running_loop())
         held = ref(update)
         update.decision.staged()
-        update.done(1)
+        update.discard()
         del update
         assert held() is None
 

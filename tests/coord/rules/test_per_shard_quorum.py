@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actorflow.coord.rules.messages import Contribute, Enough
-from actorflow.coord.rules.open_contributions import Contributions
-from actorflow.coord.rules.per_shard_quorum import PerShardQuorum
+from actorflow.coord.rules.open_contributions import Contributions, PerShardQuorum
 from actorflow.errors import ConfigError
 
 

@@ -54,7 +54,7 @@ class Worked(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.duty = WorkerState()
+        self.state = WorkerState()
         self.begun: list[tuple[int, int]] = []
         self.concluded: Counter[int] = Counter()
         self.at_work: int | None = None
@@ -62,9 +62,8 @@ class Worked(RuleBasedStateMachine):
         self.joins = 1
         self.said_after = 0
 
-    def obey(self, decided: worker_state.Decided) -> None:
-        over = self.duty.over
-        self.duty, effects = decided
+    def obey(self, effects: tuple[worker_state.Effect, ...]) -> None:
+        over = self.finished
         for effect in effects:
             assert not over, effect
             match effect:
@@ -92,19 +91,19 @@ class Worked(RuleBasedStateMachine):
     @rule(term=st.integers(1, 3))
     def takes_its_seat(self, term: int) -> None:
         self.joins = 0
-        self.obey(worker_state.seated(self.duty, seat(term)))
+        self.obey(self.state.assign(seat(term)))
 
     @rule(number=st.integers(1, 9), term=st.integers(1, 3))
     def is_permitted(self, number: int, term: int) -> None:
-        held = self.duty.held
-        self.obey(worker_state.permitted(self.duty, permit(3 * number + term, term)))
-        if held is not None and self.duty.held is not held:
+        held = self.state.held
+        self.obey(self.state.permit(permit(3 * number + term, term)))
+        if held is not None and self.state.held is not held:
             assert self.concluded[held.number] == 1
 
     @rule(number=st.integers(1, 30), accepted=st.booleans())
     def is_told(self, number: int, accepted: bool) -> None:
-        work = self.duty.work
-        self.obey(worker_state.take_outcome(self.duty, ContributionOutcome(number, accepted, 1)))
+        work = self.state.work
+        self.obey(self.state.take_outcome(ContributionOutcome(number, accepted, 1)))
         if work is not None and work.number == number and not accepted:
             assert self.at_work is None
 
@@ -117,39 +116,39 @@ class Worked(RuleBasedStateMachine):
         kind = data.draw(
             st.sampled_from([Computed(1, number, 0, 0), Missed(1, number, 0), Exhausted(1, number, 0, 0, 1)])
         )
-        self.obey(worker_state.concluded(self.duty, kind))
+        self.obey(self.state.conclude(kind))
 
     @rule()
     def is_given_up(self) -> None:
-        self.obey(worker_state.unseated(self.duty))
+        self.obey(self.state.give_up())
 
     @rule(term=st.integers(0, 3), error=st.sampled_from([None, ShardLost("gone"), Fenced("given up")]))
     def hears_the_end(self, term: int, error: ActorflowError | None) -> None:
-        counts = term >= self.duty.term and not isinstance(error, Fenced)
-        over = self.duty.over
-        self.obey(worker_state.ended(self.duty, RunEnded(term, error)))
-        assert self.duty.over is (over or counts)
+        counts = term >= self.state.term and not isinstance(error, Fenced)
+        over = self.state.over
+        self.obey(self.state.end(RunEnded(term, error)))
+        assert self.state.over is (over or counts)
 
     @rule()
     def stops(self) -> None:
-        self.obey(worker_state.leaving(self.duty))
+        self.obey(self.state.leave())
 
     @invariant()
     def every_permit_is_concluded_once(self) -> None:
         open_now = {n for _, n in self.begun if not self.concluded[n]}
         assert max(self.concluded.values(), default=0) <= 1
-        assert self.finished == self.duty.over
-        if self.duty.over:
+        assert self.finished == self.state.over
+        if self.state.over:
             assert len(open_now) <= 1
             assert self.at_work is None
         else:
             assert open_now == (set() if self.at_work is None else {self.at_work})
-            assert self.at_work == (None if self.duty.work is None else self.duty.work.number)
+            assert self.at_work == (None if self.state.work is None else self.state.work.number)
 
     @invariant()
     def it_works_in_its_seat_alone(self) -> None:
-        assert self.duty.work is None or (self.duty.assignment is not None and not self.duty.over)
-        assert self.duty.held is None or self.duty.assignment is None
+        assert self.state.work is None or (self.state.assignment is not None and not self.state.over)
+        assert self.state.held is None or self.state.assignment is None
 
 
 TestDuty = Worked.TestCase
@@ -174,18 +173,15 @@ def fails() -> None:
 def test_the_model_finds_a_conclusion_that_is_told_for_a_permit_of_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        worker_state, "concluded", lambda state, message: (state, (TellCoordinator(message),))
-    )
+    monkeypatch.setattr(WorkerState, "conclude", lambda state, message: (TellCoordinator(message),))
 
     fails()
 
 
 def test_the_model_finds_a_permit_that_is_dropped_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    @planted(monkeypatch, worker_state, "_drop_work")
-    def silent(dropped: Any, state: WorkerState) -> worker_state.Decided:
-        state, effects = dropped(state)
-        return state, effects[:1]
+    @planted(monkeypatch, WorkerState, "_drop_work")
+    def silent(dropped: Any, self: WorkerState) -> Any:
+        return dropped(self)[:1]
 
     fails()
 
@@ -195,20 +191,20 @@ def test_the_model_finds_a_permit_that_is_dropped_in_silence(monkeypatch: pytest
 
 def after(*events: Any) -> tuple[WorkerState, tuple[worker_state.Effect, ...]]:
     """The worker's state after some events, and the effects of the last."""
-    state: WorkerState = WorkerState()
+    state = WorkerState()
     effects: tuple[worker_state.Effect, ...] = ()
     for event in events:
         match event:
             case Assignment():
-                state, effects = worker_state.seated(state, event)
+                effects = state.assign(event)
             case Permit():
-                state, effects = worker_state.permitted(state, event)
+                effects = state.permit(event)
             case ContributionOutcome():
-                state, effects = worker_state.take_outcome(state, event)
+                effects = state.take_outcome(event)
             case RunEnded():
-                state, effects = worker_state.ended(state, event)
+                effects = state.end(event)
             case _:
-                state, effects = event(state)
+                effects = event(state)
     return state, effects
 
 
@@ -243,14 +239,14 @@ def test_a_contribution_that_was_dropped_needs_no_more_work() -> None:
 
 
 def test_a_worker_that_is_fenced_concludes_and_takes_its_seat_anew() -> None:
-    assert after(seat(), permit(1), worker_state.unseated)[1] == (
+    assert after(seat(), permit(1), WorkerState.give_up)[1] == (
         AbandonWork(1),
         TellCoordinator(Missed(1, 1, 0)),
         TakeAssignment(),
     )
     assert after(seat(), permit(1), RunEnded(1, Fenced("silent")))[1][-1] == TakeAssignment()
-    assert after(seat(), worker_state.unseated, worker_state.unseated)[1] == ()
-    assert after(seat(), worker_state.unseated, seat(life=2), permit(2))[1] == (BeginWork(permit(2)),)
+    assert after(seat(), WorkerState.give_up, WorkerState.give_up)[1] == ()
+    assert after(seat(), WorkerState.give_up, seat(life=2), permit(2))[1] == (BeginWork(permit(2)),)
 
 
 def test_an_end_of_an_older_term_is_none() -> None:
@@ -262,13 +258,13 @@ def test_an_end_of_an_older_term_is_none() -> None:
 
 
 def test_who_leaves_says_so_once() -> None:
-    assert after(seat(life=4), permit(1), worker_state.leaving)[1] == (
+    assert after(seat(life=4), permit(1), WorkerState.leave)[1] == (
         AbandonWork(1),
         TellCoordinator(Leave(0, 4)),
         FinishRun(None),
     )
-    assert after(worker_state.leaving)[1] == (FinishRun(None),)
-    assert after(seat(), RunEnded(1), worker_state.leaving)[1] == ()
+    assert after(WorkerState.leave)[1] == (FinishRun(None),)
+    assert after(seat(), RunEnded(1), WorkerState.leave)[1] == ()
 
 
 def test_the_base_is_the_oldest_version_and_none_when_it_is_late() -> None:

@@ -121,7 +121,7 @@ def test_a_step_that_waits_for_admission_counts_as_a_producer() -> None:
             await asyncio.sleep(0)
             putting = asyncio.create_task(session.run(chain.put, {chain.x: 4}))
             await asyncio.sleep(100)
-            waiting = session.dump().waiting_for_admission
+            waiting = session.stats().waiting
             blocking.cancel()
             await putting
             return waiting, int(await taking)

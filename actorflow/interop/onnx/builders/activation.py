@@ -47,6 +47,7 @@ def _leaky_relu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "PRelu")
 def _prelu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, slope = inputs
+    # Broadcast from the back it would lie along the last axis.
     if opset < 7 and len(node.shape(1)) == 1:  # a slope for each channel
         slope = ops.reshape(slope, (-1, *(1 for _ in node.shape(0)[2:])))
     return ops.where(ops.less(x, 0), ops.multiply(x, slope), x)
@@ -78,6 +79,7 @@ def _swish(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _shrink(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
     bias, limit = node.attr("bias", 0.0), node.attr("lambd", 0.5)
+    # A float would make floats of integers.
     number = float if x.dtype.kind not in "iu" else int
     shrunk = ops.where(ops.less(x, number(-limit)), ops.add(x, number(bias)), ops.zeros_like(x))
     return ops.where(ops.greater(x, number(limit)), ops.subtract(x, number(bias)), shrunk)
@@ -86,9 +88,12 @@ def _shrink(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _along_axis(node: OnnxNode, x: Tensor, opset: int, function: Callable[[Any, int], Tensor]) -> Tensor:
     """`function` along one axis; before opset 13 along all axes from it on, as one."""
     axis = node.attr("axis", -1 if opset >= 13 else 1)
+    # From opset 13 on an axis alone.
     if opset >= 13:
         return function(x, axis)
+    # Before, all axes from it on counted as one.
     rank = len(node.shape(0))
+    # Flattened to a matrix, and back.
     return ops.reshape_like(function(as_matrix(x, axis_of(axis, rank)), 1), x)
 
 
@@ -106,6 +111,7 @@ def _log_softmax(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _hardmax(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     def hardmax(x: Tensor, axis: int) -> Tensor:
         places = ops.cast(ops.expand_dims(ops.argmax(x, axis), -1), "int64")
+        # The axis may be of open size; its rank must be known to be moved.
         node.shape(0)
         hot = ops.cast(ops.equal(places, count_from(extent(x, axis))), x.dtype)
         return ops.moveaxis(hot, -1, axis)

@@ -34,9 +34,11 @@ _CONSTANTS = {
 
 @builder("", "ConstantOfShape")
 def _constant_of_shape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    # Without a value ONNX means a float32 zero.
     value = node.attr("value", np.zeros(1, "float32")).reshape(())
     shape = node.known(0)
     if shape is None:
+        # The shape shows in the step; as far as its numbers are known the spec has them.
         y = ops.broadcast_to(ops.constant(value), inputs[0])
         parts = node.sizes_in(0)
         return y if parts is None else ops.ensure_shape(y, parts)
@@ -47,6 +49,7 @@ def _constant_of_shape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _eye_like(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
     code = node.attr("dtype")
+    # Sizes may be open, the rank may not.
     node.shape(0)
     rows, columns = (count_from(size) for size in extents(x))
     ones = ops.equal(ops.add(ops.expand_dims(rows, 1), node.attr("k", 0)), columns)
@@ -56,6 +59,7 @@ def _eye_like(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "Range")
 def _range(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     known = [node.known(i) for i in range(3)]
+    # The dtype is that of the inputs either way.
     if any(value is None for value in known):
         start, stop, step = (ops.reshape(i, ()) for i in inputs)
         return ops.arange(start, stop, step)
@@ -69,6 +73,7 @@ def _one_hot(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     known = node.known(1)
     depth = ops.cast(ops.reshape(inputs[1], ()), "int64") if known is None else int(known.reshape(-1)[0])
     indices = ops.cast(indices, "int64")
+    # ONNX counts negative ones from the end; others, out of range, match nothing.
     indices = ops.where(ops.less(indices, 0), ops.add(indices, depth), indices)
     hot = ops.equal(ops.expand_dims(indices, -1), count_from(depth))
     axis = node.attr("axis", -1)
@@ -81,6 +86,7 @@ def _one_hot(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 def _convert(node: OnnxNode, x: Tensor, dtype: np.dtype[np.generic]) -> Tensor:
     node.ignore("saturate", "round_mode")  # they concern 8-bit floats
+    # Not by rounding: 0.5 is True.
     if dtype.kind == "b" and x.dtype.kind != "b":
         return ops.not_equal(x, 0)
     return ops.cast(x, dtype) if x.dtype != dtype else ops.identity(x)
@@ -103,7 +109,9 @@ def _window(shape: Callable[[Array], Array]) -> Builder:
     """The builder of a window: `shape` of the angle, which goes once round from the first sample."""
 
     def build(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+        # The samples are computed now: a window is a constant.
         size = int(node.value(0).reshape(-1)[0])
+        # A symmetric window ends where a periodic one would begin again.
         periods = size if node.attr("periodic", 1) else size - 1
         dtype = dtype_of(node.attr("output_datatype", 1))
         return ops.constant(shape(2 * np.pi * np.arange(size) / periods).astype(dtype))

@@ -21,21 +21,26 @@ LONGEST = 1024
 @builder("", "If")
 def _if(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     taken = bool(node.value(0).reshape(-1)[0])
+    # The other branch is never built, so it may have ops that are not there.
     node.ignore("then_branch", "else_branch")
     return [ops.identity(y) for y in node.body("then_branch" if taken else "else_branch", ())]
 
 
 @builder("", "Loop")
 def _loop(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    # Both must be known: a loop is written out.
     node.require(0, 1)
+    # Without a number it may go on for long: see LONGEST.
     most = int(node.value(0).reshape(-1)[0]) if node.has(0) else LONGEST
     goes_on = not node.has(1) or bool(node.value(1).reshape(-1)[0])
     state = list(inputs[2:])
     rows: list[list[Tensor]] = []
     step = 0
     while goes_on and step < most:
+        # ORDER: before the body is built: each step adds nodes.
         _check_length(node, step + 1)
         found = node.body("body", (ops.constant(step, "int64"), ops.constant(True), *state))
+        # A condition that the body computes from constants is known, too.
         more = known_value(found[0])
         if more is None:
             node.refuse("whether the loop goes on must be known when the model is loaded")
@@ -43,6 +48,7 @@ def _loop(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         state = list(found[1 : 1 + len(state)])
         rows.append(list(found[1 + len(state) :]))
         step += 1
+    # Of no rows neither the shape nor the number is known.
     if not rows and len(node.outputs) > len(state):
         node.refuse("a loop without a step has no outputs to stack")
     return [ops.identity(x) for x in state] + [ops.stack(list(row)) for row in zip(*rows, strict=True)]
@@ -50,9 +56,11 @@ def _loop(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 @builder("", "Scan")
 def _scan(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    # Scan of opset 8 has a batch axis and lengths.
     if opset < 9:
         node.refuse("Scan is read from opset 9 on", "onnx.version_converter.convert_version")
     count = node.attr("num_scan_inputs")
+    # States come first, then what is scanned.
     state, scanned = list(inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
     outputs = len(node.outputs) - len(state)
     in_axes = node.attr("scan_input_axes", (0,) * count)

@@ -31,8 +31,10 @@ def align_inputs(node: OnnxNode, inputs: Inputs, opset: int) -> Inputs:
         return inputs
     a, b = inputs
     axis = node.attr("axis")
+    # Without an axis broadcasting is numpy's.
     if not node.attr("broadcast", 0) or axis is None:
         return inputs
+    # As many axes as lie behind b's last in a.
     behind = len(node.shape(0)) - axis_of(axis, len(node.shape(0))) - len(node.shape(1))
     return a, ops.expand_dims(b, tuple(range(-behind, 0))) if behind else b
 
@@ -56,17 +58,21 @@ for _name, _function in _PLAIN.items():
 
 def _truncates(a: Tensor, b: Tensor, rest: Tensor) -> Tensor:
     """Where the quotient of integers, rounded down, is not that rounded towards zero."""
+    # Only where there is a rest, and the signs differ.
     return ops.logical_and(ops.not_equal(rest, 0), ops.logical_xor(ops.less(a, 0), ops.less(b, 0)))
 
 
 @builder("", "Div")
 def _div(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     a, b = align_inputs(node, inputs, opset)
+    # ONNX, as C, rounds integers towards zero; floor_divide rounds down.
     if a.dtype.kind not in "iu":
         return ops.divide(a, b)
     down = ops.floor_divide(a, b)
+    # Unsigned ones are never below zero.
     if a.dtype.kind == "u":
         return down
+    # One more, where rounding down went too far.
     return ops.add(down, ops.cast(_truncates(a, b, ops.remainder(a, b)), a.dtype))
 
 
@@ -74,10 +80,12 @@ def _div(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _mod(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     a, b = inputs
     as_c_does = node.attr("fmod", 0)
+    # Without fmod the rest has the sign of b, as Python's.
     if not as_c_does or a.dtype.kind == "u":
         return ops.remainder(a, b)
     if is_floating(a.dtype):
         return ops.fmod(a, b)
+    # As C: with the sign of a.
     rest = ops.remainder(a, b)
     return ops.where(_truncates(a, b, rest), ops.subtract(rest, b), rest)
 
@@ -85,6 +93,7 @@ def _mod(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "Pow")
 def _pow(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     a, b = align_inputs(node, inputs, opset)
+    # ONNX lets the exponent have a dtype of its own; the result has that of the base.
     if a.dtype == b.dtype:
         return ops.pow(a, b)
     if a.dtype.name == "bfloat16" or b.dtype.name == "bfloat16":
@@ -116,6 +125,7 @@ def _mean(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "Clip")
 def _clip(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
+    # Bounds were attributes.
     if opset < 11:
         low, high = node.attr("min"), node.attr("max")
     else:
@@ -134,6 +144,7 @@ def _isinf(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     if below and above:
         return ops.isinf(x)
     if not (below or above):
+        # Neither is asked for: nothing is infinite.
         return ops.broadcast_like(False, x)
     return ops.equal(x, float("inf") if above else float("-inf"))
 

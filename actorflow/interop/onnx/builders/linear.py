@@ -13,6 +13,7 @@ builder("", "Det")(plain(ops.det))
 def product(a: Tensor, b: Tensor) -> Tensor:
     """The matrix product with numpy's rule for vectors, which `ops.matmul` does not take."""
     one_row, one_column = a.spec.rank == 1, b.spec.rank == 1
+    # A vector is a row, or a column, for the product alone.
     y = ops.matmul(ops.expand_dims(a, 0) if one_row else a, ops.expand_dims(b, 1) if one_column else b)
     if one_column:
         y = ops.squeeze(y, -1)
@@ -32,6 +33,7 @@ def _gemm(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         node.ignore("broadcast")  # it says that c is smaller than the product, which it may always be
     alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
     y = ops.matmul(a, b, bool(node.attr("transA", 0)), bool(node.attr("transB", 0)))
+    # Attributes are floats, also where the product is of integers.
     whole = y.dtype.kind in "iu"
     if alpha != 1.0:
         y = ops.multiply(y, int(alpha) if whole else alpha)

@@ -25,16 +25,20 @@ def _batch(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale, bias, mean, variance = inputs
     epsilon, momentum = node.attr("epsilon", 1e-5), node.attr("momentum", 0.9)
     training = node.attr("training_mode", 0)
+    # Before opset 7 a model says by is_test whether it trains.
     if opset < 7 and not node.attr("is_test", 0):
         node.refuse("a model that is being trained cannot be read (is_test=0)", "export it for inference")
+    # Each element with statistics of its own: nothing here has that.
     if node.attr("spatial", 1) != 1:
         node.refuse("only statistics of whole channels are there (spatial=1)")
+    # Halves may come with statistics of float32: those decide.
     dtype = mean.dtype
     outputs = []
     if training:
         axes = (0, *range(2, len(node.shape(0))))
         found = ops.cast(x, dtype)
         now, spread = ops.mean(found, axes), ops.var(found, axes)
+        # ONNX's momentum is the share of the old that stays.
         outputs = [
             ops.add(ops.multiply(old, momentum), ops.multiply(new, 1 - momentum))
             for old, new in ((mean, now), (variance, spread))
@@ -65,6 +69,7 @@ def _group(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     node.shape(0)
     parts = reshape(_wide(node, x), (extent(x, 0), groups, -1))
     y = ops.cast(ops.normalise(parts, axis=2, epsilon=node.attr("epsilon", 1e-5))[0], x.dtype)
+    # Until opset 21; from then on one for each channel.
     if opset < 21:  # a scale for each group
         y = ops.add(ops.multiply(y, ops.expand_dims(scale, 1)), ops.expand_dims(bias, 1))
         return ops.reshape_like(y, x)
@@ -90,6 +95,7 @@ def _layer(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     axes = _last_axes(node, node.attr("axis", -1))
     y, mean, variance = ops.normalise(_wide(node, x), axis=axes, epsilon=epsilon)
     y = ops.multiply(ops.cast(y, x.dtype), scale)
+    # The third output is the inverse deviation, not the variance.
     return ops.add(y, inputs[2]) if node.has(2) else y, mean, ops.rsqrt(ops.add(variance, epsilon))
 
 
@@ -106,6 +112,7 @@ def _rms(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _mean_variance(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
     axes = tuple(node.attr("axes", (0, 2, 3)))
+    # ONNX defines it by these ops, epsilon and all.
     less = ops.subtract(x, ops.mean(x, axes, True))
     return ops.divide(less, ops.add(ops.sqrt(ops.mean(ops.square(less), axes, True)), 1e-9))
 
@@ -113,6 +120,7 @@ def _mean_variance(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "LpNormalization")
 def _lp(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
+    # A vector of zeros stays zeros.
     return ops.divide_no_nan(x, ops.vector_norm(x, node.attr("axis", -1), True, float(node.attr("p", 2))))
 
 
@@ -120,6 +128,7 @@ def _lp(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _dropout(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     seed = node.attr("seed")
+    # Before opset 12 there was no attribute that says training.
     if opset < 12:
         node.ignore("ratio", "is_test")
         return ops.identity(x), ops.broadcast_like(True, x)
@@ -128,6 +137,7 @@ def _dropout(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     training = node.has(2) and bool(node.value(2).reshape(-1)[0])
     if not training or rate == 0:
         return ops.identity(x), ops.broadcast_like(True, x)
+    # The mask is an output as well: what was dropped of ones is 0.
     kept = ops.dropout(ops.ones_like(x), rate, seed=seed)
     return ops.multiply(x, kept), ops.not_equal(kept, 0)
 
@@ -150,6 +160,7 @@ def _loss(node: OnnxNode, logs: Tensor, target: Tensor, weight: Tensor | None) -
     """-logs[target] of each example, weighted, and joined as the model wants."""
     ignored = node.attr("ignore_index")
     safe, kept = target, None
+    # A target that is ignored may be no class at all: class 0 is looked up in its place.
     if ignored is not None:
         kept = ops.not_equal(target, ignored)
         safe = ops.where(kept, target, ops.zeros_like(target))
@@ -157,9 +168,11 @@ def _loss(node: OnnxNode, logs: Tensor, target: Tensor, weight: Tensor | None) -
     loss = ops.negative(ops.squeeze(ops.take_along_axis(logs, at, 1), 1))
     weights = ops.ones_like(loss) if weight is None else ops.gather(weight, safe)
     if kept is not None:
+        # And it weighs nothing.
         weights = ops.where(kept, weights, ops.zeros_like(weights))
     loss = ops.multiply(loss, weights)
     reduction = node.one_of("reduction", "mean", "sum", "none")
     if reduction == "none":
         return loss
+    # ONNX divides by the weights and not by the number of examples.
     return ops.sum(loss) if reduction == "sum" else ops.divide(ops.sum(loss), ops.sum(weights))

@@ -48,6 +48,7 @@ def _split(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     axis = axis_of(axis, len(node.shape(0)))
     count = node.attr("num_outputs", len(node.outputs))
     size = extent(x, axis)
+    # Lengths are computed in the step; those that can be seen are used.
     if opset >= 13 and node.has(1) and node.known(1) is None:
         given = ops.cast(inputs[1], "int64")
         lengths: list[Extent] = [ops.slice(given, i) for i in range(len(node.outputs))]
@@ -59,9 +60,11 @@ def _split(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
             return ops.split(x, count, axis)
         if parts is not None and isinstance(size, int):
             return ops.split(x, parts, axis)
+        # The last part is smaller: ceil(size / count) elements each.
         step = minus(0, quotient(minus(0, size), count))
         even = (most(least(step, minus(size, prod([i, step]))), 0) for i in range(count))
         lengths = list(parts or even)
+    # All known: one op with pieces of known shapes.
     if all(isinstance(length, int) for length in lengths):
         return ops.split(x, [length for length in lengths if isinstance(length, int)], axis)
     return _slice_at(x, axis, lengths)
@@ -76,6 +79,7 @@ def _slice_at(x: Tensor, axis: int, lengths: Sequence[Extent]) -> list[Tensor]:
         start = plus(start, length)
     whole = [start if i == axis else size for i, size in enumerate(extents(x))]
     checked = ops.reshape(x, vector(whole))  # raises in the step when the lengths leave elements over
+    # The last piece hangs on the check, so that no step leaves it out.
     return [*pieces[:-1], ops.identity(slice_axis(checked, axis, lengths[-1], minus(start, lengths[-1])))]
 
 
@@ -87,6 +91,7 @@ def _slice(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         starts, ends, axes = node.attr("starts"), node.attr("ends"), node.attr("axes")
         steps: tuple[int, ...] | None = None
     else:
+        # Axes and steps must be known; starts and ends may be computed.
         if any(node.has(i) and node.known(i) is None for i in (3, 4)):
             node.require(1, 2, 3, 4)
         if node.known(1) is None or node.known(2) is None:
@@ -97,6 +102,7 @@ def _slice(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     for axis, start, end, step in zip(axes, starts, ends, steps or (1,) * len(starts), strict=True):
         size = (x.shape or ())[axis]
         if size is not None:
+            # An end may be as large as int64, by which exporters mean "all".
             start, end = _within(start, end, step, size)
         pieces.append((axis_of(axis, rank), builtins.slice(start, end, step)))
     return part(x, pieces) if pieces else ops.identity(x)
@@ -125,6 +131,7 @@ def _clamp(end: Tensor, size: Tensor) -> Tensor:
 
 def _within(start: int, end: int, step: int, size: int) -> tuple[int, int | None]:
     """The ends of a slice, none of them counted from behind but the end before the first element."""
+    # As Python: -1 behind a negative step would be the last element.
     start, end, _ = builtins.slice(start, end, step).indices(size)
     return start, None if end < 0 else end
 
@@ -144,11 +151,13 @@ def _pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = len(node.shape(0))
     axes = node.integers(3, range(rank)) or ()
     half = len(axes)
+    # The margins show in the step.
     if not margins and opset >= 11 and half:
         return _pad_in_step(node, x, [axis_of(axis, rank) for axis in axes], mode, value)
     pairs = [(0, 0)] * rank
     for i, axis in enumerate(axes):
         pairs[axis_of(axis, rank)] = (margins[i], margins[half + i])
+    # Negative margins cut off.
     crops = [(i, pair) for i, pair in enumerate(pairs) if min(pair) < 0]
     x = part(x, [(i, builtins.slice(max(-a, 0), -max(-b, 0) or None)) for i, (a, b) in crops])
     grown = tuple((max(a, 0), max(b, 0)) for a, b in pairs)
@@ -170,6 +179,7 @@ def _pad_in_step(node: OnnxNode, x: Tensor, axes: Sequence[int], mode: str, valu
 
 def _as(x: Tensor, value: float) -> bool | int | float:
     """A number as the kind of `x` takes it."""
+    # ONNX writes numbers of any kind as floats.
     if x.dtype.kind == "b":
         return bool(value)
     return int(value) if x.dtype.kind in "iu" else float(value)
@@ -184,6 +194,7 @@ def _tile(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     given = ops.cast(inputs[1], "int64")
     times: list[Extent] = [ops.slice(given, i) if p is None else p for i, p in enumerate(parts)]
     sizes = extents(x)
+    # An axis of 1 before each axis, repeated, and joined with it.
     apart = reshape(x, [size for each in sizes for size in (1, each)])
     wide = broadcast(apart, [size for pair in zip(times, sizes, strict=True) for size in pair])
     return reshape(wide, [prod(pair) for pair in zip(times, sizes, strict=True)])
@@ -194,6 +205,7 @@ def _center_crop_pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     rank = len(node.shape(0))
     axes = [axis_of(axis, rank) for axis in node.attr("axes", tuple(range(rank)))]
+    # A size shows in the step.
     if node.known(1) is None or any(node.shape(0)[axis] is None for axis in axes):
         return _centre(node, x, axes)
     wanted = node.integers(1) or ()
@@ -201,6 +213,7 @@ def _center_crop_pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     cuts = []
     for axis, new, old in zip(axes, wanted, node.sizes(0, axes), strict=True):
         if new < old:
+            # The odd one lies behind, whether it is cut or added.
             start = (old - new) // 2
             cuts.append((axis, builtins.slice(start, start + new)))
         else:

@@ -36,6 +36,7 @@ def _max_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     by_columns = node.attr("storage_order", 0)
     wide = x if is_floating(x.dtype) else ops.cast(x, "float32")  # integers have 8 bits
     if not node.wants(1):
+        # Pooled in float32, which holds 8 bits.
         return ops.cast(_pool(ops.max_pool, wide, sliding), x.dtype)
     if sliding["padding"] == MIRRORED:
         node.sizes(0)  # places are counted from the other end in a mirror
@@ -44,7 +45,9 @@ def _max_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     places = channels_first(ops.max_pool_places(images, **sliding))
     sizes = extents(x)[2:]
     if by_columns:
+        # storage_order 1 counts columns first.
         places = _by_columns(places, sizes)
+    # ONNX counts places through all images and channels.
     return y, ops.add(places, _planes(x, prod(sizes)))
 
 
@@ -58,6 +61,7 @@ def _pool(pool: Callable[..., Tensor], x: Tensor, sliding: dict[str, Any], **how
 def _by_columns(places: Tensor, sizes: Sequence[Extent]) -> Tensor:
     """Places counted along the first axis first, of places counted along the last."""
     found, step = ops.zeros_like(places), prod(sizes)
+    # Row-major places taken apart from the last axis, and put together with the steps of columns first.
     for size in reversed(sizes):
         step = quotient(step, size)
         found = ops.add(found, ops.multiply(ops.remainder(places, size), step))
@@ -80,8 +84,10 @@ def _max_unpool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     n, c = extents(x)[:2]
     sizes = node.sizes(0, range(2, 2 + rank))
     shape = [(size - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i] for i, size in enumerate(sizes)]
+    # Counted through all planes: here within one.
     own = ops.subtract(places, _planes(x, math.prod(shape)))
     y = channels_first(ops.max_unpool(channels_last(x), channels_last(own), shape))
+    # The wanted size may be larger than what the windows cover: filled up with zeros.
     wanted = node.integers(2)
     if wanted is None:
         return y
@@ -125,7 +131,9 @@ def _global_lp_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "LRN")
 def _lrn(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     size = node.attr("size")
+    # An even size has one channel more behind.
     around = ((size - 1) // 2, size // 2)
+    # ONNX divides alpha by the size.
     alpha, beta, bias = node.attr("alpha", 1e-4) / size, node.attr("beta", 0.75), node.attr("bias", 1.0)
     return channels_first(
         ops.local_response_normalisation(channels_last(inputs[0]), around, bias, alpha, beta)

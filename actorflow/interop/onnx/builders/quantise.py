@@ -21,8 +21,10 @@ def _align(node: OnnxNode, scale: Tensor, axis: int, block: int) -> Tensor:
     """A scale or zero point so that it broadcasts to input 0: for all, for an axis, or for blocks of it."""
     shape = scale.shape or ()
     rank = len(node.shape(0))
+    # For all.
     if shape in ((), (1,)):
         return ops.reshape(scale, ())
+    # A block of the axis shares one; the last may be cut.
     if block:
         return slice_axis(ops.repeat(scale, block, axis), axis, extent(node.inputs[0], axis))
     return ops.reshape(scale, tuple(-1 if i == axis else 1 for i in range(rank)))
@@ -30,10 +32,12 @@ def _align(node: OnnxNode, scale: Tensor, axis: int, block: int) -> Tensor:
 
 def quantise(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
     """round(x / scale) + zero, kept in the range of `dtype`."""
+    # Rounded, then the zero point: in float32, where both are exact for 16 bits.
     whole = ops.cast(ops.round(ops.divide(x, scale)), "float32")
     if zero is not None:
         whole = ops.add(whole, ops.cast(zero, "float32"))
     limits = np.iinfo(dtype)
+    # Kept within the range: a cast would wrap around.
     return ops.cast(ops.clip(whole, float(limits.min), float(limits.max)), dtype)
 
 
@@ -43,7 +47,9 @@ def _quantize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     node.ignore("saturate")  # of 8-bit floats
     code, precision = node.attr("output_dtype", 0), node.attr("precision", 0)
     zero = inputs[2] if node.has(2) else None
+    # The dtype is that of the zero point, else as said, else uint8.
     dtype = zero.dtype if zero is not None else dtype_of(code) if code else as_dtype("uint8")
+    # A vector has no axis 1: the default does not count for it.
     axis = axis_of(node.attr("axis", 1), max(len(node.shape(0)), 2))
     block = node.attr("block_size", 0)
     wide = dtype_of(precision) if precision else x.dtype
@@ -58,6 +64,7 @@ def _dequantize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     axis = axis_of(node.attr("axis", 1), max(len(node.shape(0)), 2))
     block = node.attr("block_size", 0)
     dtype = dtype_of(code) if code else scale.dtype
+    # int32 holds all differences of 16 bits.
     whole = ops.cast(x, "int32")
     if node.has(2):
         whole = ops.subtract(whole, ops.cast(_align(node, inputs[2], axis, block), "int32"))
@@ -68,6 +75,7 @@ def _dequantize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "DynamicQuantizeLinear")
 def _dynamic(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
+    # The range holds 0, so that it is exact.
     low, high = ops.minimum(ops.min(x), 0.0), ops.maximum(ops.max(x), 0.0)
     scale = ops.divide(ops.subtract(high, low), 255.0)
     zero = ops.cast(ops.clip(ops.round(ops.divide(ops.negative(low), scale)), 0.0, 255.0), "uint8")
@@ -93,6 +101,7 @@ def _single(x: Tensor) -> Tensor:
 @builder("", "MatMulInteger")
 def _matmul_integer(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     a_zero, b_zero = (inputs[i] if node.has(i) else None for i in (2, 3))
+    # Integers less their zero points, exactly.
     return product(_less_zero(inputs[0], _column(a_zero)), _less_zero(inputs[1], b_zero))
 
 
@@ -100,6 +109,7 @@ def _matmul_integer(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _qlinear_matmul(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
     whole = product(_less_zero(a, _column(_single(a_zero))), _less_zero(b, _single(b_zero)))
+    # A scale a row of a, and a column of b.
     scale = ops.multiply(_column(_single(a_scale)), _single(b_scale))
     y = ops.multiply(ops.cast(whole, "float32"), ops.cast(scale, "float32"))
     return quantise(y, ops.cast(_single(y_scale), "float32"), _single(y_zero), y_zero.dtype)

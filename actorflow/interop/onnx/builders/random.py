@@ -13,6 +13,7 @@ from actorflow.values.arrays import DType
 def _seed(node: OnnxNode) -> int | None:
     """The seed as an integer, whose bits no fraction is lost of; None when the model leaves it open."""
     seed = node.attr("seed")
+    # Python's hash of a float is the same in every process.
     return None if seed is None else hash(float(seed)) % 2**31
 
 
@@ -26,6 +27,7 @@ def _like(node: OnnxNode, inputs: Inputs, fallback: DType) -> tuple[tuple[int, .
 
 def _float(dtype: DType) -> Any:
     """A dtype in which numbers can be drawn for `dtype`."""
+    # Numbers are drawn as floats, and cast.
     return dtype if dtype.kind not in "biu" else "float32"
 
 

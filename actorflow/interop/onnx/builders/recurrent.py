@@ -23,15 +23,18 @@ _ACTIVATIONS: dict[str, Callable[[Any], Tensor]] = {
 
 def _activations(node: OnnxNode, direction: int, default: tuple[str, ...]) -> list[Callable[[Any], Tensor]]:
     """The activations of one direction, each after the clipping that the model wants."""
+    # Numbers of activations would be dropped in silence.
     for name in ("activation_alpha", "activation_beta"):
         if node.attr(name):
             node.refuse(f"activations take no {name.removeprefix('activation_')} here")
+    # As often as there are directions.
     names = node.attr("activations") or default * 2
     known = {name.lower(): function for name, function in _ACTIVATIONS.items()}
     chosen = names[direction * len(default) : (direction + 1) * len(default)]
     unknown = [name for name in chosen if name.lower() not in known]
     if unknown:
         node.refuse(f"there is no activation {', '.join(unknown)}", f"there are {', '.join(_ACTIVATIONS)}")
+    # 0 is ONNX's default for no clipping.
     limit = node.attr("clip", 0.0)
 
     def after_clipping(function: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
@@ -48,6 +51,7 @@ def _over_time(
     by_batch = node.attr("layout", 0)
     ways = node.choice("direction", {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}, "forward")
     hidden = node.attr("hidden_size") or node.sizes(2, (-1,))[0]
+    # ONNX has steps first, unless the layout is by batch.
     if by_batch:
         x = ops.swapaxes(x, 0, 1)
     node.shape(0)
@@ -56,6 +60,7 @@ def _over_time(
     for d, backwards in enumerate(ways):
         cell = cell_of(d)
         state = tuple(_initial(node, inputs, i, d, x, (batch, hidden), bool(by_batch)) for i in states)
+        # Of open length: a loop, which the step ends.
         if steps is None:
             row, last_state = _loop(x, inputs[4] if node.has(4) else None, cell, state, bool(backwards))
             rows.append(row)
@@ -64,15 +69,18 @@ def _over_time(
         found: list[Tensor] = []
         for t in reversed(range(steps)) if backwards else range(steps):
             after = cell(ops.slice(x, t), state)
+            # Sequences of a batch end at different steps.
             if node.has(4):
                 state, shown = _within(inputs[4], t, state, after)
             else:
                 state, shown = after, after[0]
             found.append(shown)
+        # Outputs stand at their steps, whichever way they were made.
         rows.append(ops.stack(found[::-1] if backwards else found, 0))
         lasts.append(state)
     y = ops.stack(rows, 1)
     last = [ops.stack(parts, 1 if by_batch else 0) for parts in zip(*lasts, strict=True)]
+    # The layout by batch has (n, t, directions, hidden).
     return ops.transpose(y, (2, 0, 1, 3)) if by_batch else y, *last
 
 
@@ -84,13 +92,16 @@ def _loop(
     def turn(before: tuple[Tensor, ...], row: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         t, now = row
         after = cell(now, before[1:])
+        # The carried state has the output in front, which scan shows with it.
         if lengths is None:
             return (after[0], *after)
         kept, shown = _within(lengths, t, before[1:], after)
         return (shown, *kept)
 
     times = ops.arange(ops.constant(0, "int64"), ops.cast(ops.shape(x)[0], "int64"), ops.constant(1, "int64"))
+    # A scan gives the state of each step; the last is wanted.
     shown, *states = ops.scan(turn, (times, x), (ops.zeros_like(state[0]), *state), reverse=backwards)
+    # Backwards the last that was made stands first.
     end = 0 if backwards else -1
     return shown, tuple(ops.slice(each, end) for each in states)
 
@@ -119,6 +130,7 @@ def _initial(
         if batch is not None:
             return ops.zeros((batch, hidden), x.dtype)
         row = ops.zeros((1, hidden), x.dtype)
+        # As many rows as the step has.
         sizes = ops.concat([ops.shape(x)[1:2], ops.constant([hidden], "int32")], 0)
         return ops.ensure_shape(ops.broadcast_to(row, sizes), shape)
     return ops.slice(inputs[index], (slice(None), direction) if by_batch else direction)
@@ -129,6 +141,7 @@ def _weights(node: OnnxNode, inputs: Inputs, direction: int, gates: int) -> tupl
     w, r = (ops.slice(inputs[i], direction) for i in (1, 2))
     if not node.has(3):
         return w, r, [0.0] * (2 * gates)
+    # Biases of the input, then of the state.
     return w, r, list(ops.split(ops.slice(inputs[3], direction), 2 * gates, 0))
 
 
@@ -155,6 +168,7 @@ def _gru(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     def cell_of(direction: int) -> Cell:
         gate, new = _activations(node, direction, ("Sigmoid", "Tanh"))
         w, r, (wz, wr, wh, rz, rr, rh) = _weights(node, inputs, direction, 3)
+        # Reset before the product: that of the candidate has a product of its own.
         _, _, r_hidden = ops.split(r, 3, 0)
 
         def cell(x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -163,6 +177,7 @@ def _gru(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
             hz, hr, hh = ops.split(ops.matmul(h, r, transpose_b=True), 3, -1)
             update = gate(ops.add(ops.add(ops.add(xz, hz), wz), rz))
             reset = gate(ops.add(ops.add(ops.add(xr, hr), wr), rr))
+            # linear_before_reset: the bias of the state is reset with it.
             if reset_late:
                 past = ops.multiply(reset, ops.add(hh, rh))
             else:
@@ -177,23 +192,28 @@ def _gru(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 @builder("", "LSTM")
 def _lstm(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    # Coupled: what enters and what stays are 1 together.
     coupled = node.attr("input_forget", 0)
 
     def cell_of(direction: int) -> Cell:
         gate, new, show = _activations(node, direction, ("Sigmoid", "Tanh", "Tanh"))
         w, r, biases = _weights(node, inputs, direction, 4)
+        # Peepholes see the cell's state.
         peep = list(ops.split(ops.slice(inputs[7], direction), 3, 0)) if node.has(7) else [0.0] * 3
 
         def cell(x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             h, c = state
             both = ops.add(ops.matmul(x, w, transpose_b=True), ops.matmul(h, r, transpose_b=True))
+            # ONNX's order: i, o, f, c.
             i, o, f, n = (
                 ops.add(ops.add(part, biases[k]), biases[4 + k])
                 for k, part in enumerate(ops.split(both, 4, -1))
             )
             enters = gate(ops.add(i, ops.multiply(c, peep[0])))
+            # ORDER: i and f look at the state before,
             stays = ops.subtract(1.0, enters) if coupled else gate(ops.add(f, ops.multiply(c, peep[2])))
             c = ops.add(ops.multiply(stays, c), ops.multiply(enters, new(n)))
+            # and o at the state after.
             return ops.multiply(gate(ops.add(o, ops.multiply(c, peep[1]))), show(c)), c
 
         return cell

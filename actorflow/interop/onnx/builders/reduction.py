@@ -23,6 +23,7 @@ def _reduction(function: Reduction, axes_are_input_from: int) -> Builder:
         keepdims = bool(node.attr("keepdims", 1))
         nothing_to_do = node.attr("noop_with_empty_axes", 0)
         axes = node.integers(1) if opset >= axes_are_input_from else node.attr("axes")
+        # No axes mean all, unless the model says that they mean none.
         if not axes and nothing_to_do:
             return function(inputs[0], (), keepdims)
         return function(inputs[0], tuple(axes) if axes else None, keepdims)
@@ -52,11 +53,13 @@ def _extremum(of_numbers: Reduction, of_bools: Reduction, sign: int) -> Reductio
     def reduction(x: Any, axis: Any, keepdims: bool) -> Tensor:
         if x.dtype.kind == "b":
             return of_bools(x, axis, keepdims)
+        # Of no elements there is no extremum; ONNX has the neutral number.
         if 0 not in (x.shape or ()):
             return of_numbers(x, axis, keepdims)
         neutral = sign * np.inf if is_floating(x.dtype) else np.iinfo(x.dtype).min
         if sign > 0 and not is_floating(x.dtype):
             neutral = np.iinfo(x.dtype).max
+        # A sum has the shape, whatever the axes are.
         none = ops.cast(ops.sum(x, axis, keepdims), x.dtype)
         return ops.full_like(none, float(neutral) if is_floating(x.dtype) else int(neutral))
 
@@ -88,6 +91,7 @@ def _position(function: Callable[..., Tensor]) -> Builder:
         if not node.attr("select_last_index", 0):
             return ops.cast(function(x, axis, keepdims), "int64")
         node.shape(0)
+        # The first from behind is the last.
         return ops.subtract(
             minus(extent(x, axis), 1), ops.cast(function(ops.flip(x, axis), axis, keepdims), "int64")
         )
@@ -105,9 +109,11 @@ def _cumulative(function: Callable[..., Tensor]) -> Builder:
     def build(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         x = inputs[0]
         (axis,) = node.integers(1) or (0,)
+        # From the other end: turned, summed, turned back.
         if node.attr("reverse", 0):
             x = ops.flip(x, axis)
         before = node.attr("exclusive", 0)
+        # exclusive: the sum before each element; the whole one falls away.
         y = function(x, axis, include_initial=bool(before))
         if before:
             rank, axis = len(node.shape(0)), axis % len(node.shape(0))

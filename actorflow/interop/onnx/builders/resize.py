@@ -40,6 +40,7 @@ _ROUNDING = {
 def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     rank = len(node.shape(0))
+    # Upsample, and Resize of opset 10, know one way.
     old = node.op == "Upsample" or opset < 11
     coordinates = "asymmetric" if old else node.one_of("coordinate_transformation_mode", *_COORDINATES, _CROP)
     mode = node.one_of("mode", "nearest", "linear", "cubic")
@@ -54,6 +55,7 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         "cubic": node.attr("cubic_coeff_a", -0.75),
     }
     sizes, scales = _requested_sizes(node, axes, policy, old=old)
+    # A part of each image, by a product for each axis.
     if coordinates == _CROP:
         if mode != "linear":
             node.refuse(f"{_CROP} is there for linear interpolation, got {mode}")
@@ -61,6 +63,7 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     changed = _changed_axes(node, axes, sizes, scales)
     if not changed:
         return ops.identity(x)
+    # Integers are weighed in float32; nearest takes any.
     images = channels_last(x if mode == "nearest" or is_floating(x.dtype) else ops.cast(x, "float32"))
     size, scale = _spatial(x, axes, sizes, scales)
     y = ops.cast(channels_first(ops.resize(images, size, mode, scale=scale, **how)), x.dtype)
@@ -86,22 +89,26 @@ def _requested_sizes(
     x: Tensor = node.inputs[0]
     have = [extent(x, axis) for axis in axes]
     at = 1 if old else 2
+    # Sizes count where both are given, as exporters write an empty one for what is left out.
     sizes = None if old or not _is_given(node, 3) else _numbers(node, 3, len(axes))
     if sizes is None:
         if node.op == "Upsample" and node.opset < 9:
             factors: list[float | Tensor] = [float(s) for s in node.attr("scales")]
         else:
             factors = _numbers(node, at, len(axes))
+        # A factor of the model is kept: the coordinates divide by it, not by the quotient of sizes.
         return [_times(n, s) for n, s in zip(have, factors, strict=True)], factors
     new: list[Extent] = [int(s) if not isinstance(s, Tensor) else ops.cast(s, "int64") for s in sizes]
     if policy == "stretch":
         return new, None
+    # One factor for all axes, so that nothing is distorted.
     ratios = [
         s / n if isinstance(s, int) and isinstance(n, int) else ops.divide(number(s, _F64), number(n, _F64))
         for s, n in zip(new, have, strict=True)
     ]
     if all(isinstance(ratio, float) for ratio in ratios):
         factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
+        # Rounded to the nearest, as ONNX says.
         kept: list[Extent] = [math.floor(factor * n + 0.5) for n in have]
         return kept, [factor] * len(axes)
     row = ops.stack([ops.constant(r, "float64") if isinstance(r, float) else r for r in ratios])
@@ -152,8 +159,10 @@ def _changed_axes(
     changed = [
         axis
         for axis, size, scale in zip(axes, sizes, shown, strict=True)
+        # Without scales an open size may be the same or another: it counts as changed.
         if isinstance(scale, Tensor) or scale != 1 or (scales is None and not _same(size, extent(x, axis)))
     ]
+    # Of axes before the images only what is sure to be resized is refused.
     known = [
         axis
         for axis, size in zip(axes, sizes, strict=True)
@@ -196,6 +205,7 @@ def _crop(node: OnnxNode, x: Tensor, axes: Sequence[int], sizes: Sequence[Extent
 
     For each axis a product with a small matrix (new size, old size).
     """
+    # The part must be known: matrices are made of it.
     roi = node.value(1)
     rank = len(node.shape(0))
     beyond: Any = None
@@ -203,20 +213,26 @@ def _crop(node: OnnxNode, x: Tensor, axes: Sequence[int], sizes: Sequence[Extent
         last = number(minus(extent(x, axis), 1), _F64)
         start, end = float(roi[i]), float(roi[len(axes) + i])
         row = ops.cast(count_from(new), "float64")
+        # Of one element the ends are the middle, below.
         span = number(most(minus(new, 1), 1), _F64)
         along = ops.divide(row, span)
+        # ONNX: one element lies in the middle of the part.
         along = ops.where(ops.equal(scalar(new), 1), ops.full_like(row, 0.5), along)
         places = ops.multiply(ops.add(ops.multiply(along, end - start), start), last)
+        # Beyond the image stands the filler.
         outside = ops.logical_or(ops.less(places, 0.0), ops.greater(places, last))
         outside = ops.reshape(outside, tuple(-1 if k == axis else 1 for k in range(rank)))
         beyond = outside if beyond is None else ops.logical_or(beyond, outside)
         matrix = ops.cast(_weights(places, extent(x, axis), last), x.dtype)
+        # Axis by axis: the weights of a pixel are products of those of its axes.
         x = ops.moveaxis(ops.tensordot(matrix, x, ((1,), (axis,))), 0, axis)
     return ops.where(beyond, ops.full_like(x, filler), x)
 
 
 def _weights(places: Tensor, size: Extent, last: Any) -> Tensor:
     """How much each old element weighs at places between them, (places, size)."""
+    # Beyond the ends the nearest weighs alone; the filler comes over it.
     inside = ops.expand_dims(ops.minimum(ops.maximum(places, 0.0), last), 1)
     apart = ops.abs(ops.subtract(inside, ops.cast(count_from(size), "float64")))
+    # 1 at the place itself, 0 at a distance of 1: linear.
     return ops.maximum(ops.subtract(1.0, apart), 0.0)

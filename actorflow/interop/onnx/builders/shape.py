@@ -13,6 +13,7 @@ from actorflow.values.spec import broadcast
 
 def move_axes(x: Tensor, perm: Sequence[int]) -> Tensor:
     """`x` with its axes in the order `perm`; a transposition that made `x` is joined with it."""
+    # Two moves in a row are one: layouts of neighbours cancel.
     node = x.node
     if node.op == "transpose" and node.attrs.get("perm"):
         before = node.attrs["perm"]
@@ -44,15 +45,20 @@ def _reshape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     keeps_zeros = node.attr("allowzero", 0)
     shape = node.attr("shape") if opset < 5 else node.known(1)
+    # Shape and, unless allowzero, its zeros are known in the step.
     if shape is None:
         y = ops.reshape(x, inputs[1] if keeps_zeros else _without_zeros(node, x, inputs[1]))
         parts = node.sizes_in(1)
+        # -1 and 0 stand for sizes that the step knows.
         return y if parts is None else ops.ensure_shape(y, [s if s is None or s > 0 else None for s in parts])
     sizes: list[int | None] = [int(size) for size in shape]
     if not keeps_zeros and 0 in sizes:
+        # A zero takes the size of the input there.
         sizes = [node.shape(0)[i] if size == 0 else size for i, size in enumerate(sizes)]
+        # One unknown: what is left.
         if sizes.count(None) == 1 and -1 not in sizes:
             sizes[sizes.index(None)] = -1
+        # Several: only the step can say.
         elif None in sizes:
             y = ops.reshape(x, _without_zeros(node, x, inputs[1]))
             return ops.ensure_shape(y, [s if s != -1 else None for s in sizes])
@@ -64,6 +70,7 @@ def _reshape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _without_zeros(node: OnnxNode, x: Tensor, shape: Tensor) -> Tensor:
     """A shape, known in the step, with the sizes of `x` in place of zeros."""
     (rank,) = node.sizes(1)
+    # A shape longer than the rank has no size to take there.
     own = ops.cast(ops.shape(x), "int64")[: min(rank, len(node.shape(0)))]
     own = ops.pad(own, ((0, rank - (own.shape or (0,))[0]),))
     return ops.where(ops.equal(shape, 0), own, shape)
@@ -79,6 +86,7 @@ def as_matrix(x: Tensor, axis: int) -> Tensor:
     """`x` as rows of the axes before `axis`, and columns of the rest."""
     sizes = extents(x)
     rows, columns = prod(sizes[:axis]), prod(sizes[axis:])
+    # Columns that are open are what is left.
     return reshape(x, (rows, columns if isinstance(columns, int) else -1))
 
 
@@ -86,6 +94,7 @@ def as_matrix(x: Tensor, axis: int) -> Tensor:
 def _squeeze(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     axes = node.integers(1) if opset >= 13 else node.attr("axes")
     if axes is None:
+        # Without axes all of size 1, which must be known to be so.
         axes = tuple(i for i, size in enumerate(node.sizes(0)) if size == 1)
     return ops.squeeze(inputs[0], tuple(axes))
 
@@ -113,13 +122,16 @@ def _size(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _expand(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, shape = inputs
     known = node.known(1)
+    # All known: the result has a known shape.
     if known is not None and x.shape is not None and None not in x.shape:
         wanted = broadcast([x.shape, tuple(int(size) for size in known)])
         return ops.broadcast_to(x, wanted)  # type: ignore[arg-type]  # all sizes are known
     mine, theirs = len(node.shape(0)), node.sizes(1)[0]
     rank = max(mine, theirs)
+    # Missing axes count as 1 on both sides.
     own = ops.pad(ops.cast(ops.shape(x), "int64"), ((rank - mine, 0),), value=1)
     wanted_sizes = ops.pad(ops.cast(shape, "int64"), ((rank - theirs, 0),), value=1)
+    # A wanted 1 keeps the size that there is.
     y = ops.broadcast_to(x, ops.where(ops.equal(wanted_sizes, 1), own, wanted_sizes))
     parts = (1,) * (rank - theirs) + (node.sizes_in(1) or (None,) * theirs)
     sizes = zip(parts, (1,) * (rank - mine) + node.shape(0), strict=True)
@@ -132,11 +144,13 @@ def _expand(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _depth_to_space(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
     block, mode = node.attr("blocksize"), node.one_of("mode", "DCR", "CRD")
+    # ONNX's default order is that of af.nn.depth_to_space.
     if mode == "DCR":
         return channels_first(ops.depth_to_space(channels_last(x), block))
     node.shape(0)
     n, c, h, w = extents(x)
     few = quotient(c, block**2)
+    # CRD: channels first, then the place in the block.
     blocks = reshape(x, (n, few, block, block, h, w))
     return reshape(ops.transpose(blocks, (0, 1, 4, 2, 5, 3)), (n, few, prod([h, block]), prod([w, block])))
 

@@ -54,18 +54,23 @@ def padding(
     auto = node.one_of("auto_pad", *PADDINGS)
     rank = len(strides)
     pads = numbers(node, "pads", 2 * rank, 0)
+    # ONNX gives all numbers before the axes, then all behind.
     if auto == "NOTSET":
         return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    # The odd one behind is "SAME" here.
     if auto != "SAME_LOWER":
         return "VALID" if auto == "VALID" else "SAME"
     window = find_window()
     reaches = [apart * (high - 1) + 1 for high, apart in zip(window, dilations, strict=True)]
+    # Sizes are open: margins depend on them unless the stride is 1.
     if None in node.shape(0)[2:] and all(r >= s for r, s in zip(reaches, strides, strict=True)):
+        # Then they are the same for every size.
         if set(strides) == {1}:
             return tuple((reach - 1 - (reach - 1) // 2, (reach - 1) // 2) for reach in reaches)
         return MIRRORED
     pairs = []
     for size, high, stride, apart in zip(node.sizes(0)[2:], window, strides, dilations, strict=True):
         total = max((ceil(size / stride) - 1) * stride + apart * (high - 1) + 1 - size, 0)
+        # The odd one before.
         pairs.append((total - total // 2, total // 2))
     return tuple(pairs)

@@ -1,21 +1,18 @@
-"""The plans of a session over several processes: installed everywhere once, dropped when there are many."""
+"""The preparation of plans over several processes: each installs its part once, whoever needs it first."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from actorflow.actors.system import ActorSystem
 from actorflow.dataflow.remote.step_messages import DropPlan, PartPrepared, PreparePart, SessionProcess
 from actorflow.errors import PeerLost
-from actorflow.session.distributed_plan import DistributedPlan, Key
+from actorflow.session.backend import DROPPED
+from actorflow.session.distributed_plan import DistributedPlan
 from actorflow.session.distributed_steps import DistributedSteps
-
-MAX_PLANS = 256
 
 
 class ProcessRestarted(PeerLost):
@@ -30,14 +27,10 @@ class ProcessRestarted(PeerLost):
     incarnation = 0
 
 
-class DistributedPlanCache:
-    """The plans of a session, by what they are for.
-
-    INVARIANT: after each call there are at most `MAX_PLANS`, unless more are wanted at this moment: to drop
-    one of those would let steps drop each other's plans for ever.
+class PlanPreparation:
+    """Has processes install their parts of plans, and let go of them.
 
     Args:
-        make: Plans, under a number.
         steps: By which processes are reached.
         address: The session's.
         processes: All of them, in the incarnations that the session means.
@@ -46,73 +39,24 @@ class DistributedPlanCache:
 
     def __init__(
         self,
-        make: Callable[[Key, int], DistributedPlan],
         steps: DistributedSteps,
         address: str,
         processes: Mapping[str, SessionProcess],
         system: ActorSystem,
     ) -> None:
-        self._make = make
         self._steps = steps
         self._address = address
         self._processes = processes
         self._system = system
-        self._plans: dict[Key, DistributedPlan] = {}
-        self._wanted: Counter[Key] = Counter()
-        self._numbers = itertools.count(1)
         self._preparing: set[asyncio.Task[None]] = set()
 
-    def __len__(self) -> int:
-        return len(self._plans)
-
-    def __iter__(self) -> Iterator[DistributedPlan]:
-        return iter(self._plans.values())
-
-    def get(self, key: Key) -> DistributedPlan:
-        """Returns the plan for these fetches and feeds, from before if it is there."""
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self._make(key, next(self._numbers))
-            self._trim()
-        return plan
-
-    def holds(self, plan: DistributedPlan) -> bool:
-        """Tells whether a plan has not been dropped."""
-        return self._plans.get(plan.key) is plan
-
-    @contextmanager
-    def wanting(self, key: Key) -> Iterator[None]:
-        """Keeps the plan for a key, from when it is got until the block ends."""
-        self._wanted[key] += 1
-        try:
-            yield
-        finally:
-            self._wanted[key] -= 1
-            if not self._wanted[key]:
-                del self._wanted[key]
-                self._trim()
-
-    def clear(self) -> None:
-        """Drops all: who wants one gets it anew."""
-        for key in tuple(self._plans):
-            self._drop(key)
-
-    def _trim(self) -> None:
-        """Drops the oldest that nobody wants, while there are too many."""
-        if len(self._plans) > MAX_PLANS:
-            free = [key for key in self._plans if key not in self._wanted]
-            for key in free[: len(self._plans) - MAX_PLANS]:
-                self._drop(key)
-
-    def _drop(self, key: Key) -> None:
-        self._tell_runners(self._plans.pop(key))
-
-    def _tell_runners(self, plan: DistributedPlan) -> None:
-        for name in plan.made.parts:
-            self._steps.put(name, DropPlan(self._address, plan.number))
+    def drop(self, plan: DistributedPlan) -> None:
+        """Lets every process let go of its part."""
+        for name in plan.target.made.parts:
+            self._steps.put(name, DropPlan(self._address, plan.target.number))
 
     async def prepare(self, plan: DistributedPlan) -> None:
-        """Lets every process install its part, once, whoever needs it first."""
+        """Lets every process install its part, unless it has."""
         if plan.prepared:
             return
         if plan.preparing is None or plan.preparing.done():
@@ -129,13 +73,13 @@ class DistributedPlanCache:
 
     async def _install(self, plan: DistributedPlan) -> None:
         message = replace(plan.prepare, first=self._steps.next_number)
-        plan.missing = set(plan.made.parts)
+        plan.missing = set(plan.target.made.parts)
         answers = await asyncio.gather(
-            *(self._ask(plan, name, message) for name in plan.made.parts), return_exceptions=True
+            *(self._ask(plan, name, message) for name in plan.target.made.parts), return_exceptions=True
         )
-        if not self.holds(plan):  # dropped meanwhile, when some had it and others not yet
-            self._tell_runners(plan)
-        for name, answer in zip(plan.made.parts, answers, strict=True):
+        if plan.revision == DROPPED:  # meanwhile, when some had it and others not yet
+            self.drop(plan)
+        for name, answer in zip(plan.target.made.parts, answers, strict=True):
             if isinstance(answer, BaseException):
                 raise answer
             self._check_incarnation(name, answer)
@@ -157,7 +101,7 @@ class DistributedPlanCache:
             raise anew
 
 
-def log_exception(task: asyncio.Task[None]) -> None:
+def log_exception(task: asyncio.Task[Any]) -> None:
     """Takes note of how a task ended for which nobody may be waiting any more."""
     if not task.cancelled():
         task.exception()
