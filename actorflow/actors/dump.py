@@ -82,6 +82,7 @@ class PeerEntry:
         serving: Questions of it that have not ended here.
         watched: Its actors that somebody here watches.
         why: Why it was lost, and how long ago; empty while it is up.
+        story: What the link to it went through last; empty where it keeps no story.
         cancelled_early: Questions of it whose cancellation came before them.
         large: Large answers to it that wait, since `large_bytes` of others are on their way.
     """
@@ -93,6 +94,7 @@ class PeerEntry:
     serving: int
     watched: int
     why: str = ""
+    story: str = ""
     cancelled_early: int = 0
     large: int = 0
     large_bytes: int = 0
@@ -165,7 +167,8 @@ class Dump:
         lines = [f"{self.system}: {', '.join(counts)}"]
         for actor in self.actors:
             lines += [f"  {actor}", *(f"    {line}" for line in actor.told)]
-        lines += [f"  {peer}" for peer in self.peers]
+        for peer in self.peers:
+            lines += [f"  {peer}", *([f"    link: {peer.story}"] if peer.story else ())]
         lines += [f"  {wait}" for wait in self.waits]
         lines += [f"  {stone}" for stone in describe_dead(self.dead, self.at_s)]
         return "\n".join([*lines, f"  asks: {self.asks}"])

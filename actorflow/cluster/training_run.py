@@ -29,12 +29,12 @@ from actorflow.cluster.process.messages import (
 from actorflow.cluster.process.process import Process
 from actorflow.cluster.worker_supervisor import WorkerSupervisor
 from actorflow.coord.actors.coordinator import Coordinator
-from actorflow.coord.actors.introductions import ReadStats, ShardStats
+from actorflow.coord.actors.peer_shards import ReadStats, ShardStats
+from actorflow.coord.rules.commit import term_of_run
 from actorflow.coord.rules.messages import RunEnded, Updated
 from actorflow.coord.rules.policy import Policy, full
 from actorflow.coord.rules.policy_checks import has_enough
 from actorflow.coord.rules.run_settings import RunSettings
-from actorflow.coord.rules.terms import of_run
 from actorflow.errors import (
     CoordinatorLost,
     ShardLost,
@@ -66,7 +66,7 @@ class TrainingRun:
 
     Args:
         chief: The chief's process.
-        attendance: Gives variables their initial values.
+        availability: Gives variables their initial values.
         layout: What lies where.
         policy: Who may start, and what makes an update.
         settings: Limits and times that all runs share.
@@ -81,14 +81,14 @@ class TrainingRun:
     def __init__(
         self,
         chief: Process,
-        attendance: Availability,
+        availability: Availability,
         layout: Layout,
         policy: Policy,
         settings: RunSettings,
         numbers: Iterator[int],
     ) -> None:
         self._chief = chief
-        self._availability = attendance
+        self._availability = availability
         self._layout = layout
         self.policy = policy
         self._settings = settings
@@ -144,7 +144,7 @@ class TrainingRun:
             await self._agent(process).ask(order, limit_s)
 
     def _agent(self, process: str) -> Ref:
-        return self._chief.post.ref(f"{process}/{PROCESS_AGENT}")
+        return self._chief.hub.ref(f"{process}/{PROCESS_AGENT}")
 
     @property
     def _shards(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class TrainingRun:
     async def _begin(self, limits: RunSettings) -> None:
         self._run = next(self._numbers)
         self._heard, self._over = Queue(_UNHEARD), False
-        chief, ref = self._chief, self._chief.post.ref
+        chief, ref = self._chief, self._chief.hub.ref
         self._hearing = chief.system.spawn(_RunListener, self._heard, name=f"hearing{self._run}")
         name = f"{COORDINATOR}{self._run}"
         self._decides = decides = Coordinator(
@@ -177,14 +177,14 @@ class TrainingRun:
             self._layout.workers,
             self.policy,
             limits,
-            of_run(self._run),
+            term_of_run(self._run),
             self._hearing,
         )
         self._coordinator = chief.system.spawn(lambda: decides, name=name)
         self._coordinator.watch(self._hearing)
         address = f"{chief.name}/{name}"
         for process in self._layout.ps:
-            await self._ask_ps(process, MeetAll(address, self._shards, of_run(self._run)))
+            await self._ask_ps(process, MeetAll(address, self._shards, term_of_run(self._run)))
         policy, settings = self.policy, self._settings
         apart = settings.agreement == "per_shard"
         # A pull waits for the update that is being made: where none comes, the coordinator says why first.
@@ -212,7 +212,7 @@ class TrainingRun:
 
     async def stats(self) -> list[ShardStats]:
         """Returns what each shard has done."""
-        ask = [self._chief.post.ref(address).ask(ReadStats()) for address in self._shards]
+        ask = [self._chief.hub.ref(address).ask(ReadStats()) for address in self._shards]
         with _require_reachable(" and ".join(self._layout.ps)):
             return list(await asyncio.gather(*ask))
 
@@ -233,7 +233,7 @@ class TrainingRun:
         hearing, self._hearing = self._hearing, None
         if coordinator is not None and hearing is not None:
             if not self._over:
-                coordinator.signal(RunEnded(of_run(self._run)))
+                coordinator.signal(RunEnded(term_of_run(self._run)))
                 await self._drain()
             await system.stop(coordinator)
             await system.stop(hearing)

@@ -8,8 +8,8 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.process.messages import UNREACHED, Enlist
+from actorflow.coord.rules.commit import term_of_run
 from actorflow.coord.rules.messages import RunEnded
-from actorflow.coord.rules.terms import of_run
 from actorflow.errors import ActorflowError
 from actorflow.runtime.messages import Terminated
 
@@ -28,7 +28,7 @@ class WorkerSupervisor(Actor):
         `again_s` late.
 
     Args:
-        steward: Of the process.
+        agent: Of the process.
         worker: Where the worker will be.
         coordinator: Of the run.
         order: What the agent is told.
@@ -37,9 +37,9 @@ class WorkerSupervisor(Actor):
     """
 
     def __init__(
-        self, steward: Ref, worker: Ref, coordinator: Ref, order: Enlist, again_s: float, answer_s: float
+        self, agent: Ref, worker: Ref, coordinator: Ref, order: Enlist, again_s: float, answer_s: float
     ) -> None:
-        self._agent = steward
+        self._agent = agent
         self._worker = worker
         self._coordinator = coordinator
         self._order = order
@@ -60,6 +60,6 @@ class WorkerSupervisor(Actor):
         except UNREACHED:
             self.after(self._again_s, _Retry())
         except ActorflowError as error:  # it cannot take part, and nor could another
-            self._coordinator.signal(RunEnded(of_run(self._order.run), error))
+            self._coordinator.signal(RunEnded(term_of_run(self._order.run), error))
         else:
             self._worker.watch(self.ref)

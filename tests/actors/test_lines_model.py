@@ -325,6 +325,7 @@ def lets_in_what_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         return progress
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     ("machine", "fault"),
     [

@@ -280,6 +280,7 @@ def ignores_credit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spending, "fits", lambda self, size: True)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     "fault", [takes_twice, takes_what_comes, never_resends, never_asks_for_credit, ignores_credit]
 )
@@ -309,6 +310,7 @@ def goes_on_with_the_old_session(monkeypatch: pytest.MonkeyPatch) -> None:
         self.mine = mine
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize("fault", [never_gives_up, forgets_the_line, goes_on_with_the_old_session])
 def test_the_law_of_loss_finds(fault: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     fault(monkeypatch)
@@ -340,6 +342,7 @@ def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
         return hello(self, source, target)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     "fault", [forgets_what_is_not_acknowledged, sends_the_rest_in_the_next_session, overlooks_a_restart]
 )

@@ -166,7 +166,7 @@ class Endpoint:
         return self._counters.stats(bound.connections, bound.unmatched, bound.routes)
 
     def validate(self) -> None:
-        """Raises AssertionError where what it keeps of its connections does not fit together."""
+        """Raises InternalError where what it keeps of its connections does not fit together."""
         self._bound.validate()
 
     def close(self, linger_s: float = 0.2) -> None:

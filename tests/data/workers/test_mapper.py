@@ -136,7 +136,7 @@ def inlet(
         meter=StageMeter("map 'f'"),
         now=now,
         loop=asyncio.get_running_loop(),
-        chance=chance,
+        draws=chance,
     )
 
 

@@ -20,6 +20,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import Deadlock, Livelock, SimulationError
 from actorflow.runtime.environment import ENVIRONMENT
+from actorflow.runtime.validation import is_validating, no_validation
 from actorflow.sim.engine.plan import Plan
 from actorflow.sim.engine.schedulers import PCT, Drawn, Seeded
 from actorflow.sim.engine.simulate import Limits, Outcome, attempt
@@ -543,3 +544,17 @@ def test_errors_that_were_heard_do_not_count() -> None:
         await asyncio.sleep(1)
 
     assert attempt(main).error is None
+
+
+def test_a_run_that_validates_has_state_machines_look_at_their_invariants() -> None:
+    looks: list[bool] = []
+
+    async def main() -> None:
+        looks.append(is_validating())
+
+    with no_validation():
+        for validate in (False, True, False):
+            attempt(main, validate=validate)
+
+        assert looks == [False, True, False]
+        assert not is_validating()
