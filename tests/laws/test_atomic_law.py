@@ -279,6 +279,7 @@ def test_the_law_finds_a_failed_block_whose_writes_stay(monkeypatch: pytest.Monk
     plan_of_the_fault(simulated(bank.graph, bank.judged), most=2)
 
 
+@pytest.mark.usefixtures("only_the_law")
 def test_the_law_finds_a_block_that_stands_between_the_commits_of_one_update(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -239,6 +239,7 @@ def test_the_law_finds_a_shuffle_queue_that_gives_what_has_to_stay(monkeypatch: 
     plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
+@pytest.mark.usefixtures("only_the_law")
 def test_the_law_finds_priorities_whose_ties_come_out_last_first(monkeypatch: pytest.MonkeyPatch) -> None:
     market = Market([1, 1], 1, 3, kind="priority")
 

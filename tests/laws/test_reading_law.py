@@ -276,6 +276,7 @@ def reads_while_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PendingUpdate, "commit", lasting)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

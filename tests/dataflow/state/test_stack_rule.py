@@ -135,3 +135,16 @@ def test_the_story_tells_what_was_refused_and_what_closed_it() -> None:
     pile.close("w")
 
     assert str(pile.story) == "empty > full(1, 1) > close(1, 1)"
+
+
+def test_a_pop_that_forgets_the_bytes_is_found() -> None:
+    class Forgets(StackRule):
+        def pop(self, who: object) -> list[Replied]:
+            element, _ = self.elements.pop()
+            return [Replied("w", element)]
+
+    pile = Forgets("s")
+    pile.push("w", "a", 2)
+    pile.pop("w")
+
+    find(pile, "stack 's': it holds 0 bytes, got 2")
