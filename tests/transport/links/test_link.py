@@ -598,7 +598,7 @@ def open_net() -> Net:
             None,
             "a session is open while the phase is OPEN, got opened True with None",
         ),
-        ("_handshake.phase", Phase.DOWN, "a session is open while the phase is OPEN, got opened True"),
+        ("handshake.phase", Phase.DOWN, "a session is open while the phase is OPEN, got opened True"),
         ("_waits_since", 1.0, "only the first session is waited for, got a wait in OPEN"),
         ("_affinity", None, "a link that was started belongs to a thread, got none"),
         ("_link_session.spending.messages_back", 1, "nobody waits for credit that is there, got 1 in line"),
