@@ -71,11 +71,11 @@ class OutboundAsks:
     def validate(self) -> None:
         """Raises InternalError unless each ask has one number, and what is watched has a watcher."""
         if self._numbers != {ask: number for number, ask in self.asks.items()}:
-            what = f"each ask has one number, got {self._numbers} and {self.asks}"
-            raise InternalError(what)
+            msg = f"each ask has one number, got {self._numbers} and {self.asks}"
+            raise InternalError(msg)
         if not all(self.watchers.values()):
-            what = f"what is watched has a watcher, got {self.watchers}"
-            raise InternalError(what)
+            msg = f"what is watched has a watcher, got {self.watchers}"
+            raise InternalError(msg)
 
     # -- sending ------------------------------------------------------------------------------------
 
