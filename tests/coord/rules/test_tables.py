@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from actorflow.coord.rules import commit, lifecycle, participant, worker_state
+from actorflow.coord.rules import commit, lifecycle, membership, participant, worker_state
 from actorflow.coord.rules.commit import CommitEvent, Commitment, CommitPhase
 from actorflow.coord.rules.lifecycle import Lifecycle, RunEvent, RunPhase
+from actorflow.coord.rules.membership import MemberEvent, MemberState
 from actorflow.coord.rules.participant import Participant, ShardEvent, ShardPhase
 from actorflow.coord.rules.worker_state import WorkerEvent, WorkerPhase, WorkerState
 from actorflow.errors import InternalError
@@ -19,6 +20,7 @@ from actorflow.errors import InternalError
 MACHINES: dict[ModuleType, tuple[type[Enum], type[Enum]]] = {
     commit: (CommitPhase, CommitEvent),
     lifecycle: (RunPhase, RunEvent),
+    membership: (MemberState, MemberEvent),
     participant: (ShardPhase, ShardEvent),
     worker_state: (WorkerPhase, WorkerEvent),
 }
