@@ -30,6 +30,7 @@ from actorflow.sim.property.replayed_draws import Redrawn
 from actorflow.sim.property.run_checks import check_limits, check_seed
 from actorflow.sim.property.trial import Trial
 from actorflow.sim.world.world import World, check_latency, check_names
+from actorflow.values.checks import is_whole
 
 Test = Any
 """An `async def` function that takes a World first."""
@@ -40,7 +41,12 @@ _MISTAKEN = {"latency": "latency_s", "limit": "limits"}
 
 
 def world(
-    *names: str, latency_s: float = 0.0, seed: int = 0, limits: Limits | None = None, **counts: int
+    *names: str,
+    latency_s: float = 0.0,
+    seed: int = 0,
+    limits: Limits | None = None,
+    validate: bool = False,
+    **counts: int,
 ) -> Callable[[Test], Callable[..., Any]]:
     """Returns a decorator that runs an async test in a world of its own.
 
@@ -54,6 +60,7 @@ def world(
         latency_s: How long a message travels that is not late.
         seed: Of all chance in the world.
         limits: How long a run may take.
+        validate: Whether actorflow looks at its own invariants after every event, see `sim.run`.
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
@@ -65,7 +72,7 @@ def world(
     check_seed(seed)
     check_limits(limits)
     for name, n in counts.items():
-        if type(n) is not int or n < 1 or name in _MISTAKEN:
+        if not is_whole(n, 1, plain=True) or name in _MISTAKEN:
             message = f"{name} is how many hosts of that name there are, got {n!r}"
             meant = _MISTAKEN.get(name)
             raise ConfigError(message, hint=None if meant is None else f"{meant}={n!r}?")
@@ -94,7 +101,7 @@ def world(
 
             redrawn = {n: Redrawn(v) for n, v in given.items() if type(v).__name__ == "DataObject"}
             main = program(*selves, **{**given, **redrawn})
-            trial = Trial(main, seed=seed, limits=limits, hint=hint)
+            trial = Trial(main, seed=seed, limits=limits, hint=hint, validate=validate)
             trial.before_reducing = [data.settle for data in redrawn.values()]
             try:
                 return trial.run(schedule, faults, lambda plan: _example(test, plan, inputs)).result
@@ -132,7 +139,7 @@ def _program(
             await _close_after(here, error)
             raise
         await here.close()
-        here.tally.check()
+        here.fault_counts.check()
         return result
 
     return main
