@@ -1,8 +1,7 @@
-"""The table above each state machine is the one that its code goes by."""
+"""The tables of the state machines are whole, and their code takes no other event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from types import ModuleType
 from typing import Any
@@ -25,25 +24,6 @@ MACHINES: dict[ModuleType, tuple[type[Enum], type[Enum]]] = {
     worker_state: (WorkerPhase, WorkerEvent),
 }
 machines = pytest.mark.parametrize("module", MACHINES, ids=lambda module: module.__name__.rpartition(".")[2])
-
-
-def table(transitions: Mapping[Any, Any], states: type[Enum], events: type[Enum]) -> str:
-    """The transitions as a docstring has them: a row for each state, a column for each event."""
-    rows = [["", *(event.value for event in events)]]
-    for state in states:
-        after = [transitions.get((state, event)) for event in events]
-        rows.append([state.value, *("." if each is None else each.value for each in after)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(f"    {line}".rstrip() for line in lines)
-
-
-@machines
-def test_the_table_in_words_is_the_table_of_the_code(module: ModuleType) -> None:
-    found = table(module.TRANSITIONS, *MACHINES[module])
-
-    assert module.__doc__ is not None
-    assert f"\n\n{found}\n\n" in module.__doc__, found
 
 
 @machines
