@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from actorflow.dataflow.state.counter_rule import LARGEST, CounterRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import OutOfRange
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 def test_each_who_asks_gets_the_next_number() -> None:

@@ -14,8 +14,8 @@ from actorflow.dataflow.state.locks import TRANSITIONS, LockEvent, LockOwner, Lo
 from actorflow.dataflow.state.register import Register, Source, WriteMode
 from actorflow.errors import InternalError
 from actorflow.values.spec import spec
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 A, B = Source("a"), Source("b")
 

@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.dataflow.state.stack_rule import StackRule
 from actorflow.errors import OutOfRange, StateError
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 def test_the_last_comes_off_first_and_a_push_gives_its_element() -> None:
