@@ -77,8 +77,7 @@ class Host:
         self._choose = world.loop.choices.choose
         self._point: ChoicePoint = world.loop.choices.point(f"host {name}", 0, HOST_FAULTS)
         self._running: dict[Future[Any], SimTask] = {}
-        self._entered = False
-        self._paused_until = 0.0
+        self._entered, self._paused_until = False, 0.0
 
     @property
     def alive(self) -> bool:

@@ -257,11 +257,8 @@ class Link:
             self._counters.counts["malformed"] += 1
             if self.phase is Phase.OPEN:
                 self._say(DatagramKind.RESET, self.handshake.theirs)
-                self._end(
-                    PhaseEvent.LOST,
-                    peer_lost.malformed_error(self.peer, error),
-                    greet_s=self._settings.heartbeat_s,
-                )
+                malformed = peer_lost.malformed_error(self.peer, error)
+                self._end(PhaseEvent.LOST, malformed, greet_s=self._settings.heartbeat_s)
         finally:
             self._receiving = False
             self._admit()
@@ -340,17 +337,15 @@ class Link:
 
     # -- the end of a session ----------------------------------------------------------------------
 
-    def _end(
-        self, event: PhaseEvent, reason: ActorflowError, *, tell: bool = False, greet_s: float = 0.0
-    ) -> None:
+    def _end(self, why: PhaseEvent, error: ActorflowError, *, tell: bool = False, greet_s: float = 0) -> None:
         """Ends the session: nothing of it is left when its receiver hears, as it does if it lost something.
 
         With `tell` it hears anyway; with `greet_s` a Hello follows after so long each time, not at once.
         """
         session, opened = self._link_session, self._opened
         self._counters.close(session)
-        self.story.append(("end", reason.what, len(session.unacknowledged)))
-        self.handshake.end(event)
+        self.story.append(("end", error.what, len(session.unacknowledged)))
+        self.handshake.end(why)
         self._link_session = LinkSession(self._settings, self._limits, self.story)
         self._opened = False
         self._waits_since = None
@@ -360,7 +355,7 @@ class Link:
         for entry in line:
             entry.left = True
         if (opened or lost or tell) and self._receiver is not None:
-            self._receiver.lost(self, reason, lost)
+            self._receiver.lost(self, error, lost)
         for entry in line:
             if entry.sender is not None:
                 entry.sender.admitted()
@@ -515,21 +510,16 @@ class Link:
             raise self.story.broken(what)
 
     def _violation(self) -> str | None:
-        phase, session, now_open = self.phase, self._link_session, self.phase is Phase.OPEN
-        spending = session.spending
-        if self._opened != now_open or now_open != (spending is not None):
-            told = f"opened {self._opened} with {spending} to spend"
-            return f"a session is open while the phase is OPEN, got {told} in {phase.name}"
-        if phase not in (Phase.GREETING, Phase.OPEN) and session.unacknowledged:
-            left = len(session.unacknowledged)
-            return f"nothing is sent in no session, got {left} envelopes in {phase.name}"
+        phase, session = self.phase, self._link_session
+        if (what := session.misfit(phase, opened=self._opened)) is not None:
+            return what
         if self._waits_since is not None and phase is not Phase.GREETING:
             return f"only the first session is waited for, got a wait in {phase.name}"
         if self._started and self._affinity is None:
             return "a link that was started belongs to a thread, got none"
         if self._receiving or self._admitting or self._pushing:
             return None  # an event within another: the outer one sees to the rest at its end
-        if spending is not None and session.line and spending.fits(session.line[0].size):
+        if session.may_admit:
             return f"nobody waits for credit that is there, got {len(session.line)} in line"
         if not self._pending and (due := self._due()) < inf and not self._timer.covers(due):
             return f"the timer comes before {due:g} s, got {self._timer} in {phase.name}"
