@@ -12,7 +12,7 @@ from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.ops.control import tensor_list as lists
 from actorflow.ops.control import tensor_list_rows
 from actorflow.ops.control.tensor_list_rules import tensor_list
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.definition.error_context import error_context
 from actorflow.ops.state.handle import as_typed_tensor
 from actorflow.runtime.call_site import source_line
@@ -68,7 +68,7 @@ class TensorArray:
         element_shape: Iterable[Dim] | None = None,
         name: str | None = None,
     ) -> None:
-        element = argument_checks.check_spec("a TensorArray", dtype, element_shape)
+        element = handle_arguments.check_spec("a TensorArray", dtype, element_shape)
         self.flow = lists.list_new(element, size, name=name)
 
     @staticmethod

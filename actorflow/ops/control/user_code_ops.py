@@ -20,7 +20,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, op
 from actorflow.graph.slices import Gradient, IndexedSlices
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.definition.arguments import api_function
 from actorflow.ops.state.handle import can_be_called
 from actorflow.runtime.call_site import source_line
@@ -172,7 +172,7 @@ def py_actor(
     if not callable(fn) or not can_be_called(fn, *tensors):
         message = f"py_actor takes a function of its inputs, {len(tensors)} arrays, got {fn!r:.60}"
         raise GraphError(message, where=_here(), hint="give it one parameter for each input")
-    limit = argument_checks.limit(concurrency, "concurrency")
+    limit = handle_arguments.limit(concurrency, "concurrency")
     _check_rule(gradient)
     found = UserFunction(fn, outputs, gradient, limit)
     return _build_question("py_actor", tensors, found, deadline_s, _name(name, fn, "py_actor"))
@@ -231,7 +231,7 @@ def call(
         message = f"call takes a name, or what makes a message of {len(tensors)} arrays, got {method!r:.60}"
         raise GraphError(message, where=_here())
     _check_rule(gradient)
-    argument_checks.flag(ordered, "ordered")
+    handle_arguments.flag(ordered, "ordered")
     named = _name(name, method if not isinstance(method, str) else None, str(method))
     scope = graph.scope if device is None else replace(graph.scope, device=device, colocate=None)
     with graph.use_scope(scope):
@@ -303,7 +303,7 @@ def _specs(outputs: Any) -> tuple[list[Spec], Rebuild]:
 def _deadline(deadline_s: float | None) -> float | None:
     if deadline_s is not None and not 0 < deadline_s < float("inf"):
         message = f"deadline_s is a number of seconds above 0, got {deadline_s!r}"
-        raise argument_checks.spec_error(message, "None is no limit")
+        raise handle_arguments.spec_error(message, "None is no limit")
     return None if deadline_s is None else float(deadline_s)
 
 

@@ -17,9 +17,9 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.ops.array.broadcast import broadcast_to
 from actorflow.ops.array.indexing import gather
 from actorflow.ops.array.shape_queries import shape as shape_of
-from actorflow.ops.definition.argument_checks import spec_error
 from actorflow.ops.definition.arguments import Whole, api_function
 from actorflow.ops.definition.error_context import error_context
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.ops.definition.spec_rules import DtypeClass, check_dtypes
 from actorflow.ops.math.random import node_seed
 from actorflow.values.arrays import as_dtype

@@ -12,8 +12,8 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.array.constants import ones_like, zeros_like
 from actorflow.ops.array.identity import cast, widen_half
-from actorflow.ops.definition.argument_checks import spec_error
 from actorflow.ops.definition.arguments import api_function
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.ops.definition.spec_rules import DtypeClass, check_dtypes
 from actorflow.ops.math.elementwise import abs, pow
 from actorflow.ops.math.logic import equal, where

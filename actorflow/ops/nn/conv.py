@@ -13,7 +13,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
-from actorflow.ops.definition.argument_checks import spec_error
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.ops.definition.spec_rules import DtypeClass, check_dtypes
 from actorflow.ops.nn.sliding import plain_padding, sizes
 from actorflow.values.conv_shapes import SPATIAL, conv_shape, conv_transpose_shape

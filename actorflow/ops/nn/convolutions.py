@@ -9,8 +9,8 @@ from typing import Any
 
 from actorflow.graph.builder import Tensor, as_tensors
 from actorflow.ops.array.shape import reshape
-from actorflow.ops.definition.argument_checks import spec_error
 from actorflow.ops.definition.arguments import api_function
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.ops.nn.conv import conv, conv_transpose
 from actorflow.ops.nn.sliding import Padding, Sizes, plain_padding, sizes
 from actorflow.values.spec import show

@@ -8,9 +8,9 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.ops.array.arrange import flatten
 from actorflow.ops.array.identity import cast, widen_half
 from actorflow.ops.array.shape import expand_dims, reshape_like
-from actorflow.ops.definition.argument_checks import spec_error
 from actorflow.ops.definition.arguments import api_function
 from actorflow.ops.definition.error_context import error_context
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.ops.definition.spec_rules import DtypeClass, check_dtypes
 from actorflow.ops.math.elementwise import multiply, pow, square
 from actorflow.ops.nn.average_pool import avg_pool

@@ -21,9 +21,9 @@ from actorflow.ops.array.padding import pad
 from actorflow.ops.array.scatter import put_along_axis
 from actorflow.ops.array.shape import reshape
 from actorflow.ops.array.shape_queries import shape
-from actorflow.ops.definition.argument_checks import spec_error
 from actorflow.ops.definition.arguments import api_function
 from actorflow.ops.definition.error_context import error_context
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.ops.definition.spec_rules import DtypeClass, check_dtypes
 from actorflow.ops.nn.sliding import ASKED_WITH, Padding, Sizes, pooled_shape, sizes, sliding
 from actorflow.values.arrays import as_dtype

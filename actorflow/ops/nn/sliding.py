@@ -7,8 +7,8 @@ from typing import Any
 
 from actorflow.graph.builder import Tensor
 from actorflow.graph.node import Attr
-from actorflow.ops.definition.argument_checks import spec_error
 from actorflow.ops.definition.arguments import plain_integers, plain_pairs
+from actorflow.ops.definition.handle_arguments import spec_error
 from actorflow.values.conv_shapes import counts, image_axes
 from actorflow.values.spec import Shape
 

@@ -17,7 +17,7 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import AccumulatorDef, SparseAccumulatorDef
 from actorflow.graph.slices import IndexedSlices
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.definition.spec_rules import DtypeClass
 from actorflow.ops.state.handle import Handle, as_typed_tensor, check_fits, resource_name, shared_name_of
 from actorflow.ops.state.resource_methods import method, scalar
@@ -125,13 +125,13 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
         if isinstance(grad, IndexedSlices | Slices):
             message = f"accumulator {self.name!r} takes dense gradients, got {grad!r:.60}"
             hint = "af.state.SparseConditionalAccumulator takes some rows; grad.to_dense() is all of them"
-            raise argument_checks.spec_error(message, hint)
+            raise handle_arguments.spec_error(message, hint)
         tensors = [as_typed_tensor(grad, self.spec.dtype), as_typed_tensor(local_step, _INT64)]
         return self._ask_one("accumulator_apply_grad", tensors)
 
     def take_grad(self, num_required: int) -> Tensor:
         """Takes the mean or sum of all gradients, once there are `num_required`; waits for them."""
-        n = argument_checks.whole(num_required, "the number of gradients to take", 1)
+        n = handle_arguments.whole(num_required, "the number of gradients to take", 1)
         return self._ask_one("accumulator_take_grad", [], num_required=n)
 
 
@@ -180,8 +180,8 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
         found = _spec(dtype, shape, reduction)
         if not found.is_static or not found.rank:
             message = f"a sparse accumulator knows the shape of the whole table, got {show(found.shape)}"
-            raise argument_checks.spec_error(message, 'for instance ("float32", (1000, 16))')
-        each = argument_checks.flag(per_index, "per_index")
+            raise handle_arguments.spec_error(message, 'for instance ("float32", (1000, 16))')
+        each = handle_arguments.flag(per_index, "per_index")
         super().__init__(
             SparseAccumulatorDef(
                 name=resource_name(graph, name, "sparse_accumulator", Where(defined_at=line)),
@@ -210,29 +210,29 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
                 "af.state.ConditionalAccumulator takes dense gradients; "
                 "af.IndexedSlices(values, indices, shape)"
             )
-            raise argument_checks.spec_error(message, hint)
+            raise handle_arguments.spec_error(message, hint)
         try:
             merge(grad.shape, self.spec.shape)
         except SpecError:
             message = f"a gradient for accumulator {self.name!r} must fit {self.spec}, got {grad.spec}"
-            raise argument_checks.spec_error(message) from None
+            raise handle_arguments.spec_error(message) from None
         tensors = [grad.values, grad.indices, as_typed_tensor(local_step, _INT64)]
         return self._ask_one("sparse_accumulator_apply_grad", tensors)
 
     def take_grad(self, num_required: int) -> IndexedSlices:
         """Takes the mean or sum of all gradients, once there are `num_required`; waits for them."""
-        n = argument_checks.whole(num_required, "the number of gradients to take", 1)
+        n = handle_arguments.whole(num_required, "the number of gradients to take", 1)
         values, indices = self._ask("sparse_accumulator_take_grad", [], num_required=n)
         return IndexedSlices(values, indices, self.spec.shape or ())
 
 
 def _spec(dtype: Any, shape: Any, reduction: Any) -> Spec:
-    found = argument_checks.check_spec("an accumulator", dtype, shape)
-    how = argument_checks.choice(reduction, "the reduction of an accumulator", _REDUCTIONS)
+    found = handle_arguments.check_spec("an accumulator", dtype, shape)
+    how = handle_arguments.choice(reduction, "the reduction of an accumulator", _REDUCTIONS)
     takes = DtypeClass.INEXACT if how == "mean" else DtypeClass.NUMBER
     if not takes.accepts(found.dtype):
         message = f"the {how} of an accumulator is of {takes.value}, got {found}"
-        raise argument_checks.spec_error(message)
+        raise handle_arguments.spec_error(message)
     return found
 
 

@@ -16,7 +16,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import BarrierDef
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.state.handle import Handle, as_typed_tensor, check_fits, resource_name, shared_name_of
 from actorflow.ops.state.resource_methods import method, scalar
 from actorflow.runtime.call_site import source_line
@@ -89,7 +89,7 @@ class Barrier(Handle[BarrierDef]):
         line = source_line()
         components = _components(dtypes, shapes)
         self.names = None if names is None else _names(names, len(components))
-        most = argument_checks.limit(capacity, "the capacity of a barrier")
+        most = handle_arguments.limit(capacity, "the capacity of a barrier")
         wanted = resource_name(graph, name, "barrier", Where(defined_at=line))
         super().__init__(
             BarrierDef(
@@ -134,8 +134,8 @@ class Barrier(Handle[BarrierDef]):
         Raises:
             OutOfRange: in the step, when the barrier is closed and too few are ready or may become so.
         """
-        count = argument_checks.whole(n, "the number of tuples to take", 0)
-        small = argument_checks.flag(allow_small_batch, "allow_small_batch")
+        count = handle_arguments.whole(n, "the number of tuples to take", 0)
+        small = handle_arguments.flag(allow_small_batch, "allow_small_batch")
         indices, keys, *columns = self._ask("barrier_take_many", [], n=count, allow_small_batch=small)
         if self.names is not None:
             return TakenTuples(indices, keys, dict(zip(self.names, columns, strict=True)))
@@ -147,7 +147,7 @@ class Barrier(Handle[BarrierDef]):
         With `cancel_pending_enqueues` incomplete keys are dropped and nothing is let in at all; such a
         close may follow one without. Any other second close is an error in the step.
         """
-        cancel = argument_checks.flag(cancel_pending_enqueues, "cancel_pending_enqueues")
+        cancel = handle_arguments.flag(cancel_pending_enqueues, "cancel_pending_enqueues")
         return self._ask_one("barrier_close", [], cancel_pending_enqueues=cancel)
 
     def ready_size(self) -> Tensor:
@@ -165,11 +165,11 @@ class Barrier(Handle[BarrierDef]):
                 return self.names.index(component)
             known = "its components have no names" if self.names is None else f"it has {list(self.names)}"
             message = f"barrier {self.name!r} has no component {component!r:.60}; {known}"
-            raise argument_checks.spec_error(message)
-        k = argument_checks.whole(component, f"a component of barrier {self.name!r}")
+            raise handle_arguments.spec_error(message)
+        k = handle_arguments.whole(component, f"a component of barrier {self.name!r}")
         if not 0 <= k < n:
             message = f"barrier {self.name!r} has components 0 to {n - 1}, got {k}"
-            raise argument_checks.spec_error(message)
+            raise handle_arguments.spec_error(message)
         return k
 
     def _spec_attrs(self) -> Mapping[str, Attr]:
@@ -183,7 +183,7 @@ def _components(dtypes: Any, shapes: Any) -> tuple[Spec, ...]:
     many = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]
     if not isinstance(shapes, list | tuple):
         message = f"a barrier takes a shape for each dtype, got {shapes!r:.60}"
-        raise argument_checks.spec_error(
+        raise handle_arguments.spec_error(
             message, "tuples are stacked when they are taken, so sizes must be known"
         )
     sizes = list(shapes)
@@ -191,22 +191,22 @@ def _components(dtypes: Any, shapes: Any) -> tuple[Spec, ...]:
         sizes = [shapes]  # one shape for one component
     if len(sizes) != len(many) or not many:
         message = f"a barrier takes one shape for each dtype, got {len(sizes)} shapes for {len(many)} dtypes"
-        raise argument_checks.spec_error(message)
-    found = tuple(argument_checks.check_spec("a barrier", d, s) for d, s in zip(many, sizes, strict=True))
+        raise handle_arguments.spec_error(message)
+    found = tuple(handle_arguments.check_spec("a barrier", d, s) for d, s in zip(many, sizes, strict=True))
     for k, each in enumerate(found):
         if not each.is_static or 0 in (each.shape or ()):
             message = f"component {k} of a barrier has elements, and as many for every key, got {each}"
-            raise argument_checks.spec_error(message, "tuples are stacked when they are taken")
+            raise handle_arguments.spec_error(message, "tuples are stacked when they are taken")
     return found
 
 
 def _names(names: Any, count: int) -> tuple[str, ...]:
     if not (isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)):
         message = f"the names of a barrier's components are a list of texts, got {names!r:.60}"
-        raise argument_checks.spec_error(message)
+        raise handle_arguments.spec_error(message)
     if len(set(names)) < len(names) or len(names) != count:
         message = f"a barrier takes a distinct name for each of {count} components, got {list(names)}"
-        raise argument_checks.spec_error(message)
+        raise handle_arguments.spec_error(message)
     return tuple(names)
 
 

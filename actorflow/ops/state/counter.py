@@ -11,7 +11,7 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import current
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import CounterDef
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.state.handle import Handle, resource_name, shared_name_of
 from actorflow.ops.state.resource_methods import method, scalar
 from actorflow.runtime.call_site import source_line
@@ -50,11 +50,11 @@ class Counter(Handle[CounterDef]):
     ) -> None:
         graph = current()
         line = source_line()
-        first = argument_checks.whole(start, "the start of a counter")
-        last = None if limit is None else argument_checks.whole(limit, "the limit of a counter")
+        first = handle_arguments.whole(start, "the start of a counter")
+        last = None if limit is None else handle_arguments.whole(limit, "the limit of a counter")
         if last is not None and last < first:
             message = f"a counter ends after its start, got start {first} and limit {last}"
-            raise argument_checks.spec_error(message)
+            raise handle_arguments.spec_error(message)
         super().__init__(
             CounterDef(
                 name=resource_name(graph, name, "counter", Where(defined_at=line)),

@@ -15,7 +15,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import HashTableDef
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.math.logic import where
 from actorflow.ops.state.handle import Handle, as_typed_tensor, check_fits, resource_name, shared_name_of
 from actorflow.ops.state.resource_methods import method, scalar
@@ -81,33 +81,33 @@ class HashTable(Handle[HashTableDef]):
     ) -> None:
         graph = current()
         line = source_line()
-        key = argument_checks.check_spec("the keys of a table", key_dtype, None)
+        key = handle_arguments.check_spec("the keys of a table", key_dtype, None)
         if key.dtype.kind not in "biuO":
             message = f"the keys of a table are integers, bool or bytes, got {name_of(key.dtype)}"
-            raise argument_checks.spec_error(message)
-        value = argument_checks.check_spec("the values of a table", value_dtype, tuple(value_shape))
+            raise handle_arguments.spec_error(message)
+        value = handle_arguments.check_spec("the values of a table", value_dtype, tuple(value_shape))
         if not value.is_static:
             message = f"the values of a table have one shape, all of it known, got {value}"
-            raise argument_checks.spec_error(message)
+            raise handle_arguments.spec_error(message)
         first = _constant(default, value, "the default of a table")
         begun = None if initial is None else _contents(initial, key, value)
-        changes = argument_checks.flag(mutable, "mutable")
-        most = argument_checks.limit(max_size, "the max_size of a table")
-        self.oov_buckets = argument_checks.whole(oov_buckets, "oov_buckets", 0)
+        changes = handle_arguments.flag(mutable, "mutable")
+        most = handle_arguments.limit(max_size, "the max_size of a table")
+        self.oov_buckets = handle_arguments.whole(oov_buckets, "oov_buckets", 0)
         self._buckets_from = 0 if begun is None else len(begun[0])
         if self.oov_buckets and (changes or begun is None or value != Spec((), _INT64)):
             message = (
                 "oov_buckets are for a table from `initial` to int64 scalars with mutable=False, "
                 f"got values {value}, mutable={changes}"
             )
-            raise argument_checks.spec_error(message)
+            raise handle_arguments.spec_error(message)
         if self.oov_buckets and shared_name is not None:
             message = f"a table with oov_buckets is not shared, got shared_name {shared_name!r:.60}"
             hint = "it never changes, so make one in each graph; or do without oov_buckets"
-            raise argument_checks.spec_error(message, hint)
+            raise handle_arguments.spec_error(message, hint)
         if most is not None and self._buckets_from > most:
             message = f"a table of at most {most} keys cannot begin with {self._buckets_from}"
-            raise argument_checks.spec_error(message)
+            raise handle_arguments.spec_error(message)
         wanted = resource_name(graph, name, "hash_table", Where(defined_at=line))
         local = wanted.removeprefix(graph.scope.name)
         keys, values = begun or (None, None)
@@ -204,7 +204,7 @@ def _constant(value: Any, wanted: Spec, what: str, *, whole: bool = False) -> Ar
     """
     if isinstance(value, Tensor) or hasattr(value, "as_tensor"):
         message = f"{what} is known while the graph is built, got {value!r:.60}"
-        raise argument_checks.spec_error(message)
+        raise handle_arguments.spec_error(message)
     try:
         made = convert_numbers(value, wanted.dtype)
         if not whole or made.shape == wanted.shape:
@@ -213,14 +213,14 @@ def _constant(value: Any, wanted: Spec, what: str, *, whole: bool = False) -> Ar
     except (TypeError, ValueError, OverflowError) as refusal:
         error = refusal
     message = f"{what} fits {wanted}, got {value!r:.60}: {error}"
-    raise argument_checks.spec_error(message)
+    raise handle_arguments.spec_error(message)
 
 
 def _contents(initial: Any, key: Spec, value: Spec) -> tuple[Array, Array]:
     """The keys and values with which a table begins; SpecError when they do not fit."""
     if not isinstance(initial, tuple | list) or len(initial) != 2:
         message = f"the initial contents of a table are a pair (keys, values), got {initial!r:.60}"
-        raise argument_checks.spec_error(message)
+        raise handle_arguments.spec_error(message)
     keys, values = initial
     n = len(keys) if hasattr(keys, "__len__") else 0
     first = _constant(keys, Spec((n,), key.dtype), "each key of the initial contents of a table", whole=True)
@@ -230,7 +230,7 @@ def _contents(initial: Any, key: Spec, value: Spec) -> tuple[Array, Array]:
     for found in to_list(first):
         if found in seen:
             message = f"key {found!r:.60} comes twice in the initial contents of a table"
-            raise argument_checks.spec_error(message)
+            raise handle_arguments.spec_error(message)
         seen.add(found)
     return first, second
 

@@ -14,7 +14,7 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.resource import QueueDef
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.state.handle import Handle, as_typed_tensor, check_fits
 from actorflow.runtime.call_site import source_line
 from actorflow.values.arrays import name_of
@@ -121,7 +121,7 @@ class Queue(Handle[QueueDef]):
         `cancel_pending_enqueues`: then they fail with QueueClosed at once. Dequeues take what is
         left. Closing again is an error in the step.
         """
-        cancel = argument_checks.flag(cancel_pending_enqueues, "cancel_pending_enqueues")
+        cancel = handle_arguments.flag(cancel_pending_enqueues, "cancel_pending_enqueues")
         return self._ask_one("queue_close", [], cancel_pending_enqueues=cancel)
 
     def _put(self, op_name: str, components: Components) -> Tensor:
@@ -132,7 +132,7 @@ class Queue(Handle[QueueDef]):
     def _take(self, op_name: str, n: int | None = None) -> Element:
         extra: dict[str, Attr] = {}
         if n is not None:
-            extra["n"] = argument_checks.whole(
+            extra["n"] = handle_arguments.whole(
                 n, f"the number of elements to take from queue {self.name!r}", 0
             )
         tensors = self._ask(op_name, [], **extra)

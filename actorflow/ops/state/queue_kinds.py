@@ -10,8 +10,8 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
-from actorflow.ops.definition.argument_checks import is_no_dtype
 from actorflow.ops.definition.arguments import plain_integers
+from actorflow.ops.definition.handle_arguments import is_no_dtype
 from actorflow.ops.math.random import resource_seed
 from actorflow.ops.state.handle import resource_name, shared_name_of
 from actorflow.ops.state.queue import Queue

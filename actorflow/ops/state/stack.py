@@ -15,7 +15,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import StackDef
-from actorflow.ops.definition import argument_checks
+from actorflow.ops.definition import handle_arguments
 from actorflow.ops.state.handle import Handle, as_typed_tensor, check_fits, resource_name, shared_name_of
 from actorflow.ops.state.resource_methods import method, scalar
 from actorflow.runtime.call_site import source_line
@@ -63,9 +63,9 @@ class Stack(Handle[StackDef]):
     ) -> None:
         graph = current()
         line = source_line()
-        element = argument_checks.check_spec("a stack", dtype, shape)
-        size = argument_checks.limit(max_size, "the max_size of a stack")
-        room = argument_checks.limit(max_bytes, "the max_bytes of a stack")
+        element = handle_arguments.check_spec("a stack", dtype, shape)
+        size = handle_arguments.limit(max_size, "the max_size of a stack")
+        room = handle_arguments.limit(max_bytes, "the max_bytes of a stack")
         super().__init__(
             StackDef(
                 name=resource_name(graph, name, "stack", Where(defined_at=line)),
