@@ -21,7 +21,9 @@ def spec_error(message: str, hint: str | None = None) -> SpecError:
 
 def whole(value: Any, what: str, least: int | None = None) -> int:
     """Returns an integer that is at least `least`; raises SpecError for what is none."""
+    # A bool is an integer to Python, and hardly ever meant as one.
     found = None if isinstance(value, bool) else plain_integers(value)
+    # In 64 bits, as attributes and actors hold it.
     if isinstance(found, int) and (least is None or found >= least) and -(2**63) <= found < 2**63:
         return found
     kind = "an integer" if least is None else f"an integer of at least {least}"
@@ -59,6 +61,7 @@ def choice(value: Any, what: str, choices: Sequence[str]) -> str:
 
 def is_no_dtype(value: Any) -> bool:
     """Tells whether what stands for a dtype is nothing, or has one itself: a tensor, an array, a spec."""
+    # A tensor or an array in place of a dtype: hint at that, and not at its numbers.
     return value is None or (hasattr(value, "shape") and not isinstance(value, np.dtype | type))
 
 
