@@ -441,6 +441,31 @@ def test_a_dump_says_what_every_step_waits_for() -> None:
     assert after.steps == ()
 
 
+def test_a_step_that_waits_for_admission_finds_shared_state_that_was_dropped_meanwhile_anew() -> None:
+    with af.Graph() as graph:
+        queue = af.state.FIFOQueue(2, "float32", (), name="q")
+        item, put = queue.dequeue(), queue.enqueue(np.float32(1))
+        count = af.Variable(np.int64(5), name="count", shared_name="count", trainable=False)
+        more = count.assign_add(np.int64(1))
+
+    async def main() -> Any:
+        async with af.ActorSystem() as system, af.Session(graph, system=system, max_steps=2) as session:
+            assert int(await session.run(more)) == 6
+            blocked = [asyncio.create_task(session.run(item)) for _ in range(2)]
+            await asyncio.sleep(0)
+            waiting = asyncio.create_task(session.run(more))
+            await asyncio.sleep(0)
+            assert session.stats().waiting == 1
+            await af.state.reset(system)
+            blocked[0].cancel()
+            found = int(await waiting)
+            await session.run(put)
+            await blocked[1]
+            return found, session.stats().failed
+
+    assert af.run(main()) == (6, 1)
+
+
 def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
     with af.Graph() as graph:
         queue = af.state.FIFOQueue(2, "float32", (), name="q")
