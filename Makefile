@@ -49,11 +49,12 @@ lint: .venv/dev.stamp
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 # The lists of names that users see, from actorflow/public/namespaces.py and the modules of ops; docs/ops.md, from the
-# tables of ops and kernels; the rooms of docs/architecture.md, from docstrings.
+# tables of ops and kernels; docs/modules.md, from docstrings; docs/states.md and its diagrams, from the tables of states.
 docs: .venv/dev.stamp
 	@$(BIN)/python -m actorflow.public.exports
 	@$(BIN)/actorflow ops --markdown > docs/ops.md.new && mv docs/ops.md.new docs/ops.md
 	@$(BIN)/python -m tests.rooms
+	@$(BIN)/python -m tests.diagrams
 
 # The pages, and a reference out of docstrings: open site/index.html. One warning and it fails.
 site: .venv/site.stamp

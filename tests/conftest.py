@@ -13,6 +13,7 @@ scales; a plain number would be the same under every profile.
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 from collections.abc import Generator, Iterator
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from actorflow.runtime.clock import Entropy
+from actorflow.runtime.validation import no_validation, validation
 from tests.collecting import old_out_of_reach
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.
@@ -51,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     What a shell starts with `&`, and all that it starts, ignores Ctrl-C: the programs that tests interrupt
     would go on for ever. So tests begin as if they had been started at a terminal.
     """
+    os.environ["ACTORFLOW_VALIDATE"] = "1"  # for processes that tests start; `validates` is for this one
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
@@ -77,6 +80,20 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def validates() -> Iterator[None]:
+    """Every state machine looks at its invariants after every event, in the whole run."""
+    with validation():
+        yield
+
+
+@pytest.fixture
+def only_the_law() -> Iterator[None]:
+    """No state machine looks at its invariants: what the test plants is for a law to find, which is slower."""
+    with no_validation():
+        yield
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ class OneLoop(Cluster):
             self._processes[name] = Process(name, 1, system, self.program)
         for a, b in combinations(self.names, 2):
             for name, channel in zip((a, b), loopback.pair(a, b), strict=True):
-                channel.connect(self._processes[name].post)
-                self._processes[name].post.attach(channel)
+                channel.connect(self._processes[name].hub)
+                self._processes[name].hub.attach(channel)
 
     async def _stop(self) -> None:
         for system in reversed(self._systems):

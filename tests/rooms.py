@@ -1,14 +1,21 @@
-"""The tables of rooms in docs/architecture.md, out of docstrings: `python -m tests.rooms` writes them (`make docs`)."""
+"""The page of all modules, docs/modules.md, out of docstrings: `python -m tests.rooms` writes it (`make docs`)."""
 
 from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path(__file__).parents[1]
-PAGE = TOP / "docs" / "architecture.md"
-BEGIN, END = "<!-- rooms: written by `make docs` -->\n", "<!-- end of rooms -->\n"
+PAGE = TOP / "docs" / "modules.md"
+BEGINNING = """\
+# Modules
+
+Written by `make docs` from the first lines of docstrings: changes go there. The rooms stand in the order of the
+layers, high to low, as `pyproject.toml` has them: a module imports only what stands in its own room or in one further
+down. [architecture.md](architecture.md#the-house) says why.
+"""
 
 
 def rooms() -> list[str]:
@@ -21,34 +28,35 @@ def rooms() -> list[str]:
 def headline(path: Path) -> str:
     """The first sentences of a docstring, as one line."""
     said = ast.get_docstring(ast.parse(path.read_text())) or ""
-    return said.partition("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    return said.partition("\n\n")[0].replace("\n", " ")
 
 
-def tables(root: Path = TOP / "actorflow") -> str:
-    """Returns a table of the rooms, and one of each room that has rooms within."""
-    lines = ["| room | what it is |", "|---|---|"]
+def page(root: Path = TOP / "actorflow") -> str:
+    """Returns the page: a chapter for each room, with the rooms within it, and a table of modules for each."""
+    lines = BEGINNING.splitlines()
     for name in rooms():
         path = root / name
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        lines.append(f"| `{name}` | {headline(file)} |" if file.exists() else f"| {name} | not built yet |")
-    for name in rooms():
-        within = sorted(p.parent for p in (root / name).rglob("*/__init__.py"))
-        if within:
-            lines += ["", f"Inside `{name}`:", "", "| room | what it is |", "|---|---|"]
-            lines += [
-                f"| `{'.'.join(p.relative_to(root).parts)}` | {headline(p / '__init__.py')} |" for p in within
-            ]
+        if path.is_dir():
+            within = sorted(p.parent for p in path.rglob("*/__init__.py"))
+            for folder in [path, *within]:
+                lines += _folder(folder, root)
+        elif (file := path.with_suffix(".py")).exists():
+            lines += ["", f"## `{name}`", "", headline(file)]
+        else:
+            lines += ["", f"## `{name}`", "", "Not built yet."]
     return "\n".join(lines) + "\n"
 
 
-def written(page: str) -> str:
-    """Returns the page with these tables in the place that is marked for them."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin, f"docs/architecture.md has no line {BEGIN!r}"
-    assert end, f"docs/architecture.md has no line {END!r}"
-    return f"{before}{BEGIN}\n{tables()}\n{END}{after}"
+def _folder(folder: Path, root: Path) -> Iterator[str]:
+    name = ".".join(folder.relative_to(root).parts)
+    yield from ["", f"{'###' if '.' in name else '##'} `{name}`", "", headline(folder / "__init__.py")]
+    modules = [p for p in sorted(folder.glob("*.py")) if p.stem != "__init__"]
+    if modules:
+        yield from ["", "| module | what it is |", "|---|---|"]
+        for module in modules:
+            told = headline(module).replace("|", "\\|")
+            yield f"| `{name}.{module.stem}` | {told} |"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    PAGE.write_text(page())

@@ -82,6 +82,7 @@ class PeerEntry:
         serving: Questions of it that have not ended here.
         watched: Its actors that somebody here watches.
         why: Why it was lost, and how long ago; empty while it is up.
+        story: What the link to it went through last; empty where it keeps no story.
     """
 
     name: str
@@ -91,6 +92,7 @@ class PeerEntry:
     serving: int
     watched: int
     why: str = ""
+    story: str = ""
 
     def __str__(self) -> str:
         asks, asked = pluralise(self.asks, "open ask"), pluralise(self.serving, "ask")
@@ -157,7 +159,8 @@ class Dump:
         lines = [f"{self.system}: {', '.join(counts)}"]
         for actor in self.actors:
             lines += [f"  {actor}", *(f"    {line}" for line in actor.told)]
-        lines += [f"  {peer}" for peer in self.peers]
+        for peer in self.peers:
+            lines += [f"  {peer}", *([f"    link: {peer.story}"] if peer.story else ())]
         lines += [f"  {wait}" for wait in self.waits]
         lines += [f"  {stone}" for stone in describe_dead(self.dead, self.at_s)]
         return "\n".join([*lines, f"  asks: {self.asks}"])

@@ -145,6 +145,7 @@ def _wait(edge: ReportedWait, told: PollResult) -> str:
 def _links(told: PollResult) -> Iterator[str]:
     """The links that are worth a word: not open, in contact, and empty."""
     for name in told.names:
+        stories = {peer.name: peer.story for peer in told.reports[name].peers} if name in told.reports else {}
         for link in told.reports[name].links if name in told.reports else ():
             well = link.phase == "open" and link.contact != "broken"
             if well and not (link.in_line or link.refused or link.malformed):
@@ -154,6 +155,8 @@ def _links(told: PollResult) -> Iterator[str]:
                 f"{link.in_line} in line, credit {link.credit}, {link.unacknowledged} unacknowledged, "
                 f"{link.resent} resent, {link.refused} refused, {link.malformed} malformed"
             )
+            if story := stories.get(link.peer):
+                yield f"  {story}"
 
 
 def _actors(told: PollResult, *, every: bool) -> Iterator[str]:

@@ -145,8 +145,8 @@ def state(report: ProcessReport) -> str:
             return "waits for input"
         return "over" if report.worker.over else "at work" if report.worker.number else "idle"
     if report.run is not None:
-        alive = sum(seat.state == "alive" for seat in report.run.seats)
-        return f"{report.run.phase}, {alive}/{len(report.run.seats)} alive"
+        alive = sum(member.state == "alive" for member in report.run.members)
+        return f"{report.run.phase}, {alive}/{len(report.run.members)} alive"
     return "-" if report.shard is None else report.shard.phase
 
 

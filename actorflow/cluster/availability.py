@@ -34,7 +34,7 @@ class Availability:
     """Runs the steps of a session over those who are there; at the chief.
 
     Args:
-        post: The hub of the chief, by which processes are lost and asked.
+        hub: The hub of the chief, by which processes are lost and asked.
         session: Over all processes.
         incarnations: In which incarnation each process is, as far as is known.
         home_of: The process where a variable, or other state, is.
@@ -42,13 +42,13 @@ class Availability:
 
     def __init__(
         self,
-        post: RemoteHub,
+        hub: RemoteHub,
         session: DistributedSession,
         incarnations: Mapping[str, int],
         home_of: Callable[[str], str],
     ) -> None:
         self.session = session
-        self._post = post
+        self._hub = hub
         self._incarnations = dict(incarnations)
         self._home_of = home_of
         self._gone: dict[str, int] = {}  # process → the number of the loss since which it is gone
@@ -56,7 +56,7 @@ class Availability:
         self._needs: dict[tuple[Port, ...], tuple[str, ...]] = {}  # names of state, by fetches and feeds
         self._touched: set[str] = set()  # what may have a value in the present incarnation of its process
         self._emptied: dict[str, str] = {}  # what had one in an earlier incarnation, and its process
-        post.on_lost(self.lost)
+        hub.on_lost(self.lost)
 
     def lost(self, process: str, reason: ActorflowError) -> None:
         """Hears that a process is gone; one that has no place in the cluster is no matter."""
@@ -98,7 +98,7 @@ class Availability:
     async def _call(self, process: str, loss: int) -> None:
         """Asks a process that is gone whether it is back."""
         try:
-            life = await self._post.ref(f"{process}/{PROCESS_AGENT}").ask(Introduce(), _ANSWER_S)
+            life = await self._hub.ref(f"{process}/{PROCESS_AGENT}").ask(Introduce(), _ANSWER_S)
         except UNREACHED:
             return  # a step that needs it says so
         if self._gone.get(process) == loss:  # else somebody else has heard it, or it is lost again

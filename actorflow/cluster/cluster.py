@@ -143,7 +143,7 @@ class Cluster(Kinds, ABC):
             graph,
             chief.system,
             members,
-            chief.post.ref,
+            chief.hub.ref,
             home=CHIEF,
             placement=self.placer,
             state=homes,
@@ -153,7 +153,7 @@ class Cluster(Kinds, ABC):
         def home_of(name: str) -> str:
             return devices[place_state(graph.resources[name], tuple(devices), homes)]
 
-        attendance = Availability(chief.post, session, lives, home_of)
+        attendance = Availability(chief.hub, session, lives, home_of)
         await self.at_home(session.__aenter__())
         self.session, self.availability = session, attendance
         for name in self.names:

@@ -124,7 +124,7 @@ class Opening(Cluster):
         """Returns the folder of the cluster, where the address or the environment does not tell it."""
         return None
 
-    async def _bring(self, station: ProcessRuntime) -> None:
+    async def _bring(self, runtime: ProcessRuntime) -> None:
         """Starts the others, if that is its part."""
 
     async def _take_away(self) -> None:
@@ -162,9 +162,9 @@ class Opening(Cluster):
 
     def incarnations(self) -> dict[str, int]:
         """Returns in which incarnation each process is; those to which there is no session are left out."""
-        station = self.runtime
-        there = {CHIEF, *station.reachable()}
-        return {here.name: here.incarnation for here in station.table.entries if here.name in there}
+        runtime = self.runtime
+        there = {CHIEF, *runtime.reachable()}
+        return {here.name: here.incarnation for here in runtime.table.entries if here.name in there}
 
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine here, where the chief is."""
@@ -177,7 +177,7 @@ class Opening(Cluster):
         self._failed, self._changed, self._free, self._over = None, Event(), set(), False
         self._record = self._unready = None
         ways = await self._set_up()
-        station = ProcessRuntime(
+        runtime = ProcessRuntime(
             CHIEF,
             _incarnation(),
             self.program,
@@ -186,19 +186,19 @@ class Opening(Cluster):
             threads=self._threads,
             links=self._links,
             stop_s=self._stop_s,
-            heard=self._take_table,
+            on_change=self._take_table,
             folder=self._folder(),
             counts=self.counts,
         )
-        self._runtime = await station.open()
-        station.ended.add_done_callback(self._fail_chief)
-        await self._bring(station)
+        self._runtime = await runtime.open()
+        runtime.ended.add_done_callback(self._fail_chief)
+        await self._bring(runtime)
         try:
-            there = await self._ready(station)
+            there = await self._ready(runtime)
         except ActorflowError as error:
             self._unready = error
             raise
-        await self._describe(station, there)
+        await self._describe(runtime, there)
 
     def hasten(self) -> None:
         """Has the end of a run wait for nobody for long: the cluster is about to be closed."""
@@ -226,26 +226,26 @@ class Opening(Cluster):
             try:
                 await self._take_away()
             finally:
-                station, self._runtime = self._runtime, None
-                if station is not None:
-                    await station.close()
+                runtime, self._runtime = self._runtime, None
+                if runtime is not None:
+                    await runtime.close()
 
-    async def _release_all(self, station: ProcessRuntime) -> None:
+    async def _release_all(self, runtime: ProcessRuntime) -> None:
         """Tells all who are there that they may leave, and why where nothing has begun."""
-        ref = station.process.post.ref
+        ref = runtime.process.hub.ref
         there = [name for name in self.incarnations() if name != CHIEF]
         asks = [ref(f"{name}/{PROCESS_AGENT}").ask(Quit(self._unready), _LEAVE_S) for name in there]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 
-    async def _linger(self, station: ProcessRuntime) -> None:
+    async def _linger(self, runtime: ProcessRuntime) -> None:
         """Tells those who come now that the job is complete, and leaves a note for those who come later."""
-        station.leave_note()
+        runtime.leave_note()
         missing = set(self.names[1:]) - self._free
         until_s = asyncio.get_running_loop().time() + self.linger_s
-        while missing - station.told and asyncio.get_running_loop().time() < until_s:
+        while missing - runtime.told and asyncio.get_running_loop().time() < until_s:
             await self._pause()
-        if station.told:
+        if runtime.told:
             await self._pause()  # for the answer to leave
 
     async def _pause(self) -> None:
@@ -277,7 +277,7 @@ class Opening(Cluster):
         self._failed = self._failed or reason
         self._changed.set()
 
-    async def _ready(self, station: ProcessRuntime) -> dict[str, int]:
+    async def _ready(self, runtime: ProcessRuntime) -> dict[str, int]:
         """Returns who is there, in which incarnation, when all have said where they are, and answer.
 
         Raises:
@@ -285,12 +285,12 @@ class Opening(Cluster):
         """
         answered: dict[str, int] = {}
         starts = StartWatch(self._ready_s, asyncio.get_running_loop().time())
-        while not self._complete(station, answered):
+        while not self._complete(runtime, answered):
             self._changed.clear()
-            await self._introduce(station, answered)
+            await self._introduce(runtime, answered)
             if self._failed is not None:
                 raise self._failed
-            if not self._complete(station, answered):
+            if not self._complete(runtime, answered):
                 self._check_possible()
                 missing = [name for name in self.names[1:] if name not in answered]
                 if starts.late(
@@ -300,10 +300,10 @@ class Opening(Cluster):
                 await self._moment()
         return answered
 
-    async def _describe(self, station: ProcessRuntime, there: Iterable[str]) -> None:
+    async def _describe(self, runtime: ProcessRuntime, there: Iterable[str]) -> None:
         """Asks all who are there what they are, and warns where they differ in what decides bits."""
-        ref = station.process.post.ref
-        names, mine = (name for name in self.names if name in there), station.process.about()
+        ref = runtime.process.hub.ref
+        names, mine = (name for name in self.names if name in there), runtime.process.about()
         asks = [ref(f"{name}/{PROCESS_AGENT}").ask(Describe(), _ASK_S) for name in names]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         found = tuple(answer for answer in answers if isinstance(answer, ProcessRecord))
@@ -311,20 +311,20 @@ class Opening(Cluster):
         for line in self._record.differences():
             log.warning("%s", line)
 
-    def _complete(self, station: ProcessRuntime, answered: Mapping[str, int]) -> bool:
+    def _complete(self, runtime: ProcessRuntime, answered: Mapping[str, int]) -> bool:
         there = [
             here.name
-            for here in station.table.entries
+            for here in runtime.table.entries
             if here.name != CHIEF and answered.get(here.name) == here.incarnation
         ]
         return set(self.ps) <= set(there) and len(there) - len(self.ps) >= self._least
 
-    async def _introduce(self, station: ProcessRuntime, answered: dict[str, int]) -> None:
+    async def _introduce(self, runtime: ProcessRuntime, answered: dict[str, int]) -> None:
         """Asks those who have said where they are, and have not answered in that incarnation."""
 
         async def ask(name: str) -> None:
             try:
-                answered[name] = await station.process.post.ref(f"{name}/{PROCESS_AGENT}").ask(
+                answered[name] = await runtime.process.hub.ref(f"{name}/{PROCESS_AGENT}").ask(
                     Introduce(), _ASK_S
                 )
             except UNREACHED:
@@ -332,7 +332,7 @@ class Opening(Cluster):
 
         new = [
             here.name
-            for here in station.table.entries
+            for here in runtime.table.entries
             if here.name != CHIEF and answered.get(here.name) != here.incarnation
         ]
         await asyncio.gather(*map(ask, new))

@@ -220,7 +220,7 @@ async def serve(program: Program, task: Task, manner: StopManner, calls: StopCal
                 raise
             return early[0]
         hear = early.append
-        station = ProcessRuntime(
+        runtime = ProcessRuntime(
             task.name,
             epoch_ms() if task.incarnation is None else task.incarnation,
             program,
@@ -230,19 +230,19 @@ async def serve(program: Program, task: Task, manner: StopManner, calls: StopCal
             threads=manner.threads,
             links=manner.links,
             stop_s=manner.stop_s,
-            patience=manner.patience,
+            timeouts=manner.patience,
             work=work,
             counts=manner.counts,
         )
-        await station.open()
-        hear = station.end
+        await runtime.open()
+        hear = runtime.end
         for called in early:
-            station.end(called)
+            runtime.end(called)
         try:
-            reason = await station.ended
+            reason = await runtime.ended
         finally:
             with hurry(code_of(reason)):
-                await station.close()
+                await runtime.close()
     return reason
 
 

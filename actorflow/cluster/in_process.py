@@ -76,8 +76,8 @@ class InProcessCluster(Cluster):
         for a, b in combinations(self._processes.values(), 2):
             ends = loopback.pair(a.name, b.name, framed=True)
             for process, channel in zip((a, b), ends, strict=True):
-                channel.connect(process.post)
-                process.post.attach(channel)
+                channel.connect(process.hub)
+                process.hub.attach(channel)
         for process in self._processes.values():
             process.begin()
 

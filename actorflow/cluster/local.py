@@ -111,10 +111,10 @@ class LocalCluster(Opening):
     def _folder(self) -> Path | None:
         return None if self.folder is None else self.folder.path
 
-    async def _bring(self, station: ProcessRuntime) -> None:
+    async def _bring(self, runtime: ProcessRuntime) -> None:
         assert self.supervisor is not None
         assert self.folder is not None
-        address = station.ways.addresses[0].at
+        address = runtime.ways.addresses[0].at
         for job, names in (("ps", self.ps), ("worker", self.workers)):
             for index, name in enumerate(names):
                 task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))

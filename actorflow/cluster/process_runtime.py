@@ -146,8 +146,8 @@ class ProcessRuntime:
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         stop_s: How long an actor may take to stop.
-        patience: How long the chief may be away.
-        heard: Called at the chief whenever the table of processes has changed.
+        timeouts: How long the chief may be away.
+        on_change: Called at the chief whenever the table of processes has changed.
         work: Makes what is awaited once a contribution, with the loop: a delay, in an experiment.
         folder: Of the cluster on this machine; None where the address or the environment tells it.
         counts: How many processes there are, and who said so; None when nobody has.
@@ -176,8 +176,8 @@ class ProcessRuntime:
         threads: int = 1,
         links: LinkSettings = SETTINGS,
         stop_s: float = STOP_S,
-        patience: ChiefTimeouts = CHIEF_TIMEOUTS,
-        heard: Callable[[AddressTable], None] | None = None,
+        timeouts: ChiefTimeouts = CHIEF_TIMEOUTS,
+        on_change: Callable[[AddressTable], None] | None = None,
         work: Callable[[AbstractEventLoop], Work] | None = None,
         folder: Path | None = None,
         counts: ProcessCounts | None = None,
@@ -195,8 +195,8 @@ class ProcessRuntime:
         self._threads = threads
         self._settings = links
         self._stop_s = stop_s
-        self._patience = patience
-        self._last_table = heard
+        self._timeouts = timeouts
+        self._last_table = on_change
         self._work = work
         self._folder = folder
         self._counts = counts
@@ -224,7 +224,7 @@ class ProcessRuntime:
                 quit=self.end,
             )
             stack.push_async_callback(self.process.close)
-            self.process.post.on_lost(self._lost)
+            self.process.hub.on_lost(self._lost)
             self._connect(loop)
             self.process.begin()
             self._introduce(system)
@@ -246,7 +246,7 @@ class ProcessRuntime:
                 wire,
                 timers,
                 incarnation=self.incarnation,
-                receiver=self.process.post,
+                receiver=self.process.hub,
                 program=program,
                 settings=self._settings,
                 soon=loop.call_soon,
@@ -255,7 +255,7 @@ class ProcessRuntime:
             wire.attach(link)
             self._wires.append(wire)
             self.ways.listen(peer, wire.receive, wire.contact_changed, dials=dials(self.name, peer))
-            self.process.post.attach(link)
+            self.process.hub.attach(link)
             link.start()
 
         def greet(name: str) -> None:
@@ -268,7 +268,7 @@ class ProcessRuntime:
             self.ways.greet(greet)
 
     def _introduce(self, system: ActorSystem) -> None:
-        ref, ways, own = self.process.post.ref, self.ways, ProcessId.own()
+        ref, ways, own = self.process.hub.ref, self.ways, ProcessId.own()
         here = AnnounceAddress(
             self.name,
             self.incarnation,
@@ -294,7 +294,7 @@ class ProcessRuntime:
             directory,
             self._dial,
             self.end,
-            self._patience,
+            self._timeouts,
             lambda: ways.refusal(CHIEF),
             self._is_over,
             name=DISCOVERY_CLIENT,

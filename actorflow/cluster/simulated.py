@@ -134,12 +134,12 @@ class SimulatedCluster(Cluster):
                     self.world,
                     host,
                     name,
-                    process.post,
+                    process.hub,
                     incarnation=incarnation,
                     program=self._program_hash,
                     settings=self._links,
                 )
-                process.post.attach(link)
+                process.hub.attach(link)
         self._processes[host.name] = process
         process.begin()
 

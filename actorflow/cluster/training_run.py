@@ -66,7 +66,7 @@ class TrainingRun:
 
     Args:
         chief: The chief's process.
-        attendance: Gives variables their initial values.
+        availability: Gives variables their initial values.
         layout: What lies where.
         policy: Who may start, and what makes an update.
         settings: Limits and times that all runs share.
@@ -81,14 +81,14 @@ class TrainingRun:
     def __init__(
         self,
         chief: Process,
-        attendance: Availability,
+        availability: Availability,
         layout: Layout,
         policy: Policy,
         settings: RunSettings,
         numbers: Iterator[int],
     ) -> None:
         self._chief = chief
-        self._availability = attendance
+        self._availability = availability
         self._layout = layout
         self.policy = policy
         self._settings = settings
@@ -144,7 +144,7 @@ class TrainingRun:
             await self._agent(process).ask(order, limit_s)
 
     def _agent(self, process: str) -> Ref:
-        return self._chief.post.ref(f"{process}/{PROCESS_AGENT}")
+        return self._chief.hub.ref(f"{process}/{PROCESS_AGENT}")
 
     @property
     def _shards(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class TrainingRun:
     async def _begin(self, limits: RunSettings) -> None:
         self._run = next(self._numbers)
         self._heard, self._over = Queue(_UNHEARD), False
-        chief, ref = self._chief, self._chief.post.ref
+        chief, ref = self._chief, self._chief.hub.ref
         self._hearing = chief.system.spawn(_RunListener, self._heard, name=f"hearing{self._run}")
         name = f"{COORDINATOR}{self._run}"
         self._decides = decides = Coordinator(
@@ -212,7 +212,7 @@ class TrainingRun:
 
     async def stats(self) -> list[ShardStats]:
         """Returns what each shard has done."""
-        ask = [self._chief.post.ref(address).ask(ReadStats()) for address in self._shards]
+        ask = [self._chief.hub.ref(address).ask(ReadStats()) for address in self._shards]
         with _require_reachable(" and ".join(self._layout.ps)):
             return list(await asyncio.gather(*ask))
 

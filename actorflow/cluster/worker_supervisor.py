@@ -28,7 +28,7 @@ class WorkerSupervisor(Actor):
         `again_s` late.
 
     Args:
-        steward: Of the process.
+        agent: Of the process.
         worker: Where the worker will be.
         coordinator: Of the run.
         order: What the agent is told.
@@ -37,9 +37,9 @@ class WorkerSupervisor(Actor):
     """
 
     def __init__(
-        self, steward: Ref, worker: Ref, coordinator: Ref, order: Enlist, again_s: float, answer_s: float
+        self, agent: Ref, worker: Ref, coordinator: Ref, order: Enlist, again_s: float, answer_s: float
     ) -> None:
-        self._agent = steward
+        self._agent = agent
         self._worker = worker
         self._coordinator = coordinator
         self._order = order

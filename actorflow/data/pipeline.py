@@ -388,7 +388,7 @@ class Pipeline:
         Raises:
             InputError: the position is of another pipeline.
         """
-        return Stream(self._source, self._call_site, self._stages, position, told=self.describe)
+        return Stream(self._source, self._call_site, self._stages, position, describe=self.describe)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         """Opens itself, gives every element, and leaves nothing behind."""

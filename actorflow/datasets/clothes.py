@@ -86,8 +86,8 @@ def _lines(content: bytes) -> Iterator[str]:
     yield "  ".join(f"{CLASSES[label]:28}" for label in labels[:4]).rstrip()
 
 
-def _sources(places: DatasetFolders) -> Iterator[Source]:
-    return debian.of_folder(_PACKAGE, _FOLDER, _read, places, places.shared)
+def _sources(folders: DatasetFolders) -> Iterator[Source]:
+    return debian.of_folder(_PACKAGE, _FOLDER, _read, folders, folders.shared)
 
 
 FASHION_MNIST = Dataset(

@@ -30,7 +30,7 @@ _PATIENCE = (
 
 
 def of_r(
-    package: str, name: str, read: Callable[[Path], bytes], need: Callable[[], None], places: DatasetFolders
+    package: str, name: str, read: Callable[[Path], bytes], need: Callable[[], None], folders: DatasetFolders
 ) -> Iterator[Source]:
     """Yields where a package of R may be: in the user's folder, installed, in Debian's archive.
 
@@ -39,16 +39,16 @@ def of_r(
         name: What R calls it, and its folder.
         read: Returns the normalised content of its folder, or raises `Absent`.
         need: Raises `Absent` if `read` cannot work; is asked before anything is downloaded.
-        places: Where to look.
+        folders: Where to look.
     """
-    return of_folder(package, _R_LIBRARY / name, read, places, places.r_libraries, need)
+    return of_folder(package, _R_LIBRARY / name, read, folders, folders.r_libraries, need)
 
 
 def of_folder(
     package: str,
     inside: Path,
     read: Callable[[Path], bytes],
-    places: DatasetFolders,
+    folders: DatasetFolders,
     installed: Sequence[Path],
     need: Callable[[], None] = lambda: None,
 ) -> Iterator[Source]:
@@ -58,11 +58,11 @@ def of_folder(
         package: What Debian calls it.
         inside: The folder, as it lies in the package.
         read: Returns the normalised content of the folder, or raises `Absent`.
-        places: Where to look.
+        folders: Where to look.
         installed: The folders in which it lies where the package is installed.
         need: Raises `Absent` if `read` cannot work; is asked before anything is downloaded.
     """
-    given = places.given
+    given = folders.given
     if given is not None:
         for folder in (given / inside.name, given / inside):
             yield Source(f"{DATA} {folder}", _reader(folder, read), slow=True)

@@ -30,14 +30,14 @@ class Fetched:
 
 
 def load(
-    dataset: Dataset, *, download: bool = True, places: DatasetFolders | None = None, tell: Tell = silent
+    dataset: Dataset, *, download: bool = True, folders: DatasetFolders | None = None, tell: Tell = silent
 ) -> bytes:
     """Returns the content of a data set, checked; what took long to get is kept in the cache.
 
     Args:
         dataset: Which.
         download: Whether another machine may be asked, where this one does not have it.
-        places: Where to look and keep; what the environment says, by default.
+        folders: Where to look and keep; what the environment says, by default.
         tell: Is told what takes a while.
 
     Raises:
@@ -45,12 +45,12 @@ def load(
         DatasetMissing: it is nowhere to be found.
         ConfigError: the cache cannot be written.
     """
-    places = DatasetFolders.of() if places is None else places
-    path = places.kept / dataset.file
+    folders = DatasetFolders.of() if folders is None else folders
+    path = folders.kept / dataset.file
     try:
         content = atomic_files.read(path)
     except Absent:
-        found = search.first(dataset, sources(dataset, places, download=download), tell)
+        found = search.first(dataset, sources(dataset, folders, download=download), tell)
         if found.source.slow:
             atomic_files.keep(path, found.content)
         return found.content
@@ -62,7 +62,7 @@ def load(
 
 
 def fetch(
-    dataset: Dataset, *, to: Path | None = None, places: DatasetFolders | None = None, tell: Tell = silent
+    dataset: Dataset, *, to: Path | None = None, folders: DatasetFolders | None = None, tell: Tell = silent
 ) -> Fetched:
     """Makes sure that a folder has the file of a data set, and returns which file that is.
 
@@ -71,34 +71,34 @@ def fetch(
     Args:
         dataset: Which.
         to: The folder; the cache, by default.
-        places: Where to look, and the cache; what the environment says, by default.
+        folders: Where to look, and the cache; what the environment says, by default.
         tell: Is told what takes a while.
 
     Raises:
         DatasetError: it cannot be had; the text says why, and what can be done.
         ConfigError: the folder cannot be written.
     """
-    places = DatasetFolders.of() if places is None else places
-    path = (places.kept if to is None else to) / dataset.file
+    folders = DatasetFolders.of() if folders is None else folders
+    path = (folders.kept if to is None else to) / dataset.file
     try:
         if dataset.wrong(atomic_files.read(path)) is None:
             return Fetched(path, dataset.size, dataset.sha256, None)
         tell(f"{path} is damaged and will be replaced")
     except Absent:
         pass
-    found = search.first(dataset, sources(dataset, places), tell)
+    found = search.first(dataset, sources(dataset, folders), tell)
     atomic_files.keep(path, found.content)
     return Fetched(path, len(found.content), dataset.sha256, found.source.where)
 
 
-def sources(dataset: Dataset, places: DatasetFolders, *, download: bool = True) -> Iterator[Source]:
+def sources(dataset: Dataset, folders: DatasetFolders, *, download: bool = True) -> Iterator[Source]:
     """Yields where to look for a data set, in this order: files as `fetch` writes them, then packages."""
-    yield _file(f"the cache {places.kept}", places.kept / dataset.file)
-    if places.given is None:
+    yield _file(f"the cache {folders.kept}", folders.kept / dataset.file)
+    if folders.given is None:
         yield Source(DATA, _unset)
     else:
-        yield _file(f"{DATA} {places.given}", places.given / dataset.file)
-    yield from (source for source in dataset.sources(places) if download or not source.downloads)
+        yield _file(f"{DATA} {folders.given}", folders.given / dataset.file)
+    yield from (source for source in dataset.sources(folders) if download or not source.downloads)
 
 
 def _file(where: str, path: Path) -> Source:

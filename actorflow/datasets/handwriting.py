@@ -74,7 +74,7 @@ def _from_sklearn(tell: Tell) -> bytes:
     return normalise(*load_digits(return_X_y=True))
 
 
-def _sources(places: DatasetFolders) -> Iterator[Source]:
+def _sources(folders: DatasetFolders) -> Iterator[Source]:
     yield Source("the Python package scikit-learn", _from_sklearn)
 
 

@@ -68,8 +68,8 @@ def _read(package: Path) -> bytes:
     return normalise(r_database.texts(package, tuple(_TITLES.values())))
 
 
-def _sources(places: DatasetFolders) -> Iterator[Source]:
-    return debian.of_r(_PACKAGE, "janeaustenr", _read, r_database.need_rdata, places)
+def _sources(folders: DatasetFolders) -> Iterator[Source]:
+    return debian.of_r(_PACKAGE, "janeaustenr", _read, r_database.need_rdata, folders)
 
 
 AUSTEN = Dataset(

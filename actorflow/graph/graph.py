@@ -92,7 +92,8 @@ class Graph:
             raise missing_method(self, name, GRAPHS, "use af.{0}(...) under `with graph:`")
 
     def __repr__(self) -> str:
-        return f"<Graph of {len(self.nodes)} nodes, {len(self.resources)} resources, seed {self.seed}>"
+        held = f"{len(self.nodes)} nodes, {len(self.resources)} resources, seed {self.seed}"
+        return f"<{type(self).__name__} of {held}>"
 
     def __len__(self) -> int:
         return len(self.nodes)

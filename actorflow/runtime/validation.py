@@ -7,14 +7,17 @@ A rule with several fields says which of its methods are events, and has a `vali
     class Commitment:
         def validate(self) -> None: ...
 
-Nothing is wrapped, and nothing costs, until `validation` is entered.
+Nothing is wrapped, and nothing costs, until `validation` is entered. A process that begins with
+ACTORFLOW_VALIDATE=1 in its environment is in it from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+import os
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import isgeneratorfunction
 from typing import Any, Protocol, TypeVar
 
 
@@ -31,7 +34,7 @@ R = TypeVar("R", bound=Validates)
 RULES: dict[type[Validates], tuple[str, ...]] = {}
 """Every state machine that validates itself, and the names of its events."""
 
-_depth = 0
+_depth = int(os.environ.get("ACTORFLOW_VALIDATE", "") not in ("", "0"))
 _plain: dict[type[Validates], dict[str, Any]] = {}
 
 
@@ -62,18 +65,41 @@ def validation() -> Iterator[None]:
     _depth += 1
     # Nested blocks share one wrapping.
     if _depth == 1:
-        for rule in RULES:
-            _wrap(rule)
+        _wrap_all()
     try:
         yield
     finally:
         _depth -= 1
         # The last one out gives the plain methods back.
         if not _depth:
-            for rule, methods in _plain.items():
-                for name, method in methods.items():
-                    setattr(rule, name, method)
-            _plain.clear()
+            _unwrap_all()
+
+
+@contextmanager
+def no_validation() -> Iterator[None]:
+    """Has none look while inside, whoever has entered `validation`: to see what else finds a fault."""
+    global _depth
+    depth, _depth = _depth, 0
+    if depth:
+        _unwrap_all()
+    try:
+        yield
+    finally:
+        if depth:
+            _wrap_all()
+        _depth = depth
+
+
+def _wrap_all() -> None:
+    for rule in RULES:
+        _wrap(rule)
+
+
+def _unwrap_all() -> None:
+    for rule, methods in _plain.items():
+        for name, method in methods.items():
+            setattr(rule, name, method)
+    _plain.clear()
 
 
 def _wrap(rule: type[Validates]) -> None:
@@ -83,6 +109,18 @@ def _wrap(rule: type[Validates]) -> None:
 
 
 def _validated(method: Callable[..., Any]) -> Callable[..., Any]:
+    if isgeneratorfunction(method):
+
+        @wraps(method)
+        def validated_at_its_end(self: Any, *args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            # Not after each item: between two the event is half done, and to hold an item here would keep
+            # its memory from being used again.
+            result = yield from method(self, *args, **kwargs)
+            self.validate()
+            return result
+
+        return validated_at_its_end
+
     @wraps(method)
     def validated(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)

@@ -464,7 +464,9 @@ def truth(value: bool) -> Array:
 def ignore_float_errors() -> None:
     """Makes numpy compute infinities and NaN in silence, in the current context or thread.
 
-    A graph says with `check_numerics` where they must not be; a warning would name no node.
+    A graph says with `check_numerics` where they must not be; a warning would name no node. It is for the
+    contexts in which steps compute (the pump's, those of async handlers, worker threads), never for that of
+    the user's own code.
     """
     np.seterr(all="ignore")
 

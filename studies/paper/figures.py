@@ -138,7 +138,7 @@ Fitted to nothing: 1.5 s and a stall of 0.2 s in the mean, with an exponential a
 shape 2.5; servers cost nothing. The residual is from the exact median."""
 _BACKUP_MODEL = """\
 The model: workers are independent and draw afresh for each step; what comes late is dropped, and delays
-nothing. The policy is coord.policy.Backup. The distribution was fitted to the paper's medians, so the
+nothing. The policy is af.Backup. The distribution was fitted to the paper's medians, so the
 first table is a fit and no prediction. That the simulation is right, the exact medians show."""
 
 

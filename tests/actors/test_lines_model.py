@@ -335,6 +335,7 @@ def _unasked(head: Callable[..., bool]) -> Callable[..., bool]:
     return wrong
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     ("machine", "fault"),
     [

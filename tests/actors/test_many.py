@@ -95,7 +95,7 @@ def test_an_error_of_a_process_counts_for_all_its_actors(monkeypatch: pytest.Mon
     async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         gate(there)
         (_, serving) = there._attached["here"]
-        monkeypatch.setattr(serving, "_roll", lambda _roll: WireError("an old one"))
+        monkeypatch.setattr(serving, "_answer_presence", lambda _roll: WireError("an old one"))
         refs = [here.ref("there/gate"), here.ref("there/other")]
 
         told = await af.tell_all(refs, 1)

@@ -10,6 +10,7 @@ from actorflow.actors.remote.hub import RemoteHub
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorflowError, HandlerError, PeerLost
 from actorflow.runtime.messages import Terminated
+from actorflow.runtime.story import Story
 from actorflow.transport.rules.channel import Envelope, EnvelopeKind, Lane
 from tests.actors.channels import End, joined, lose
 from tests.actors.playing import Recorder, Scripted, pause, play
@@ -382,5 +383,19 @@ def test_whoever_hears_of_a_message_that_may_be_lost_knows_why() -> None:
 
         assert isinstance(whys[0], PeerLost) and len(whys) == 2
         assert "channel to 'there'" in whys[1].what
+
+    between(body)
+
+
+def test_a_dump_tells_what_the_link_to_a_process_went_through_last() -> None:
+    async def body(here: RemoteHub, _there: RemoteHub, channel: End) -> None:
+        assert here.system.dump().peers[0].story == ""  # these ends keep none
+        story = Story()
+        story.append(("met", "1.1"))
+        vars(channel)["story"] = story  # as links have
+
+        told = [peer.story for peer in here.system.dump().peers]
+        assert told == ["met('1.1')"]
+        assert "    link: met('1.1')" in str(here.system.dump()).splitlines()
 
     between(body)

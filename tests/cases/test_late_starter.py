@@ -148,7 +148,7 @@ def test_a_job_that_was_stopped_is_not_complete(job: Job) -> None:
 def station(task: Task, patience: ChiefTimeouts) -> ProcessRuntime:
     names = ("chief", "ps0", *(f"worker{k}" for k in range(task.workers)))
     ways, at = open_sockets(bind_of(task), None), chief_at(task.coordinator, None)
-    return ProcessRuntime(task.name, 1, build(0), names, ways, chief=at, threads=0, patience=patience)
+    return ProcessRuntime(task.name, 1, build(0), names, ways, chief=at, threads=0, timeouts=patience)
 
 
 async def ended(address: str, patience: ChiefTimeouts, index: int = 1) -> Any:

@@ -59,7 +59,15 @@ def link(peer: str, phase: str = "open", in_line: int = 0) -> LinkEntry:
 
 
 REPORTS = {
-    "chief": report("chief", run=RUN, links=(link("ps0"), link("worker0", in_line=3))),
+    "chief": report(
+        "chief",
+        run=RUN,
+        links=(link("ps0"), link("worker0", in_line=3)),
+        peers=(
+            PeerEntry("ps0", True, 0, 0, 0, 0, story="met('1.1', '1.1')"),
+            PeerEntry("worker0", True, 0, 0, 0, 0, story="met('1.1', '2.1') > wait(7, 64, 'no credit')"),
+        ),
+    ),
     "ps0": report("ps0", shard=ShardEntry(0, "idle", 7, (1,), 0, {"late": 4}, (0.0, 0))),
     "worker0": report(
         "worker0",
@@ -68,7 +76,7 @@ REPORTS = {
         waits=(WaitEntry("worker", "ps0/shard", "ask", "Pull", 0.5),),
         actors=(
             ActorEntry("worker", "suspended", 1, 1, 1024, 2, 0, 1, 0, 0, ("assign(1, 0, 1) > permit(12)",)),
-            ActorEntry("steward", "idle", 1, 0, 1024, 1, 0, 1, 0, 0),
+            ActorEntry("process_agent", "idle", 1, 0, 1024, 1, 0, 1, 0, 0),
         ),
         unread=("RuntimeError: dictionary changed size during iteration",),
     ),
@@ -131,6 +139,7 @@ rings of waits
 
 links
   chief -> worker0: open, contact connected, session 1, 3 in line, credit 7, 8 unacknowledged, 9 resent, 0 refused, 0 malformed
+    met('1.1', '2.1') > wait(7, 64, 'no credit')
 
 busy actors
   worker0/worker: suspended, 1/1024 messages (peak 2), 0/1 bytes (peak 0)
@@ -158,7 +167,7 @@ def test_all_actors_are_listed_when_asked_for(
 ) -> None:
     dump.run(arguments("--actors"), asking(REPORTS))
 
-    assert "  worker0/steward: idle" in capsys.readouterr().out
+    assert "  worker0/process_agent: idle" in capsys.readouterr().out
 
 
 def test_an_input_that_stands_still_is_told_with_its_line(
@@ -179,13 +188,13 @@ def test_dead_actors_are_told_with_when_and_why(
 ) -> None:
     dead = Tombstones()
     dead.add("reader", 1.0, ValueError("out of paper"))
-    dead.add("steward", 2.0, None)
+    dead.add("process_agent", 2.0, None)
     told = {"chief": report("chief", dead=dead.all(), at_s=3.5)}
 
     dump.run(arguments(), asking(told))
     assert "\ndead actors\n  chief/reader: died 2.5 s ago: out of paper\n\n" in capsys.readouterr().out
     dump.run(arguments("--actors"), asking(told))
-    assert "  chief/steward: was stopped 1.5 s ago\n" in capsys.readouterr().out
+    assert "  chief/process_agent: was stopped 1.5 s ago\n" in capsys.readouterr().out
 
 
 def test_json_has_all_that_was_told(folder: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +202,7 @@ def test_json_has_all_that_was_told(folder: RunDirectory, capsys: pytest.Capture
 
     told = json.loads(capsys.readouterr().out)
     assert told["run"] == folder.run
-    assert told["processes"]["chief"]["run"]["seats"][1]["incarnation"] == 2
+    assert told["processes"]["chief"]["run"]["members"][1]["incarnation"] == 2
     assert told["processes"]["worker0"]["loop"]["doing"] == "worker"
     assert told["silent"]["worker1"]["why"] == "there is no process 4194305 any more"
     assert [wait["kind"] for wait in told["waits"]] == ["permit", "ask", "line", "update"]

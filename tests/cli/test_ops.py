@@ -8,7 +8,7 @@ import pytest
 
 from actorflow.cli import main, names
 from actorflow.cli.display import optable
-from actorflow.cli.ops import markdown
+from actorflow.cli.ops import NEVER_ON_A_CARD, markdown
 from actorflow.graph import opdef
 from actorflow.values.arrays import NAMES
 from tests.accepting import accepted
@@ -163,3 +163,7 @@ def test_the_page_of_ops_is_up_to_date() -> None:
 
     stale = page.splitlines() != list(markdown())
     assert not stale, "docs/ops.md is older than the tables of ops and kernels: renew it with `make docs`"
+
+
+def test_what_no_card_has_seen_are_chapters_of_the_page() -> None:
+    assert set(NEVER_ON_A_CARD) <= {group for group, _, _ in optable.groups()}

@@ -30,7 +30,7 @@ async def connected(
         for task in reversed(tasks):
             ways, at = open_sockets(bind_of(task), None), chief_at(chief, None)
             one = ProcessRuntime(
-                task.name, 1, build(), names, ways, chief=at, threads=threads, patience=HASTE
+                task.name, 1, build(), names, ways, chief=at, threads=threads, timeouts=HASTE
             )
             await one.open()
             stack.push_async_callback(one.close)

@@ -54,7 +54,7 @@ class Stations:
             chief=Address("hub:chief"),
             threads=0,
             links=self.links,
-            patience=patience,
+            timeouts=patience,
             counts=counts,
         )
         self.there[name] = await station.open()

@@ -52,7 +52,7 @@ class Others:
             chief=chief_at(self.address, self.keys),
             threads=0,
             links=LINKS,
-            patience=HASTE,
+            timeouts=HASTE,
         )
         self.there.append(await station.open())
         return station

@@ -102,7 +102,7 @@ def test_what_a_placer_has_chosen_travels_with_the_plan() -> None:
     assert value == sim.run(lambda: main("first")).result[0]
     assert prepare.moved
     assert prepare.after
-    assert prepare.gates
+    assert prepare.controls
 
 
 def test_a_cluster_refuses_a_placement_that_there_is_not() -> None:

@@ -68,7 +68,7 @@ def test_a_later_life_is_dialled_at_its_new_address_and_reached_again() -> None:
             await until(lambda: them.there["chief"].table.find("ps0").incarnation == 2)  # type: ignore[union-attr]
             new = {(who, whom) for who, whom, _ in them.hub.dialled[before:]}
             assert new == {("ps0", "chief"), ("worker0", "ps0"), ("worker1", "ps0")}
-            ask = them.there["worker1"].process.post.ref(f"ps0/{PROCESS_AGENT}").ask(Introduce())
+            ask = them.there["worker1"].process.hub.ref(f"ps0/{PROCESS_AGENT}").ask(Introduce())
             assert await ask == 2
 
     af.run(main())
@@ -94,7 +94,7 @@ def test_the_chief_lets_them_go() -> None:
     async def main() -> None:
         async with stations(["chief", "ps0"], cluster=("chief", "ps0")) as them:
             await until(them.complete)
-            post = them.there["chief"].process.post
+            post = them.there["chief"].process.hub
             assert await post.ref(f"ps0/{PROCESS_AGENT}").ask(Quit()) is True
             assert await ended(them.there["ps0"]) is None
 
@@ -203,7 +203,7 @@ def test_one_that_the_cluster_does_not_have_is_told_so() -> None:
             assert "there are 2 workers, numbers 0 to 1, got worker7" in reason.what
             chief = them.there["chief"]
             await them.kill("worker7")
-            await until(lambda: not chief.process.post.peers()["worker7"])  # which is no matter to anybody
+            await until(lambda: not chief.process.hub.peers()["worker7"])  # which is no matter to anybody
             assert not chief.ended.done()
             assert chief.reachable() == ()
             assert chief.losses == {}

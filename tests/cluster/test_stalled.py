@@ -130,7 +130,7 @@ def test_an_input_that_stands_still_is_named_with_its_line(
     assert worker.waits.startswith("batch 3 of epoch 0")
     assert worker.waits_s > 1.0
     assert what in worker.waits
-    assert any(what in seat.waits for seat in chief.seats)
+    assert any(what in member.waits for member in chief.members)
     assert f"waits for {worker.waits}, for {worker.waits_s:.1f} s" in "; ".join(
         does(ProcessReport("worker1", 1, 1, 1.0, 1.0, LoopEntry(True, 0.0, 0.0, 0), Totals(), worker=worker))
     )

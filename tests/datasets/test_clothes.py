@@ -51,7 +51,7 @@ def test_images_and_labels_come_out_of_the_files_of_the_package(where: str, tmp_
     made = replace(clothes.FASHION_MNIST, sha256=sha256(content).hexdigest(), size=len(content))
 
     images, labels, test_images, test_labels = clothes.decode(
-        fetching.load(made, places=places, download=False)
+        fetching.load(made, folders=places, download=False)
     )
 
     assert (images.shape, images.dtype) == ((3, 28, 28), np.uint8)
@@ -67,12 +67,12 @@ def test_other_images_and_files_that_are_cut_off_are_refused(tmp_path: Path) -> 
     package(folder)
     places = DatasetFolders(tmp_path / "kept", tmp_path / "given", (), ())
     with pytest.raises(DatasetDamaged, match="bytes with sha256"):
-        fetching.load(clothes.FASHION_MNIST, places=places, download=False)
+        fetching.load(clothes.FASHION_MNIST, folders=places, download=False)
 
     packed = folder / "t10k-images-idx3-ubyte.gz"
     packed.write_bytes(packed.read_bytes()[:-9])
     with pytest.raises(DatasetMissing, match=r"t10k-images-idx3-ubyte\.gz cannot be read"):
-        fetching.load(clothes.FASHION_MNIST, places=places, download=False)
+        fetching.load(clothes.FASHION_MNIST, folders=places, download=False)
 
 
 def test_without_the_package_it_says_what_can_be_done(
@@ -82,7 +82,7 @@ def test_without_the_package_it_says_what_can_be_done(
 
     with pytest.raises(DatasetMissing) as failed:
         fetching.fetch(
-            clothes.FASHION_MNIST, places=DatasetFolders(tmp_path / "kept", None, (), (tmp_path / "share",))
+            clothes.FASHION_MNIST, folders=DatasetFolders(tmp_path / "kept", None, (), (tmp_path / "share",))
         )
 
     said = str(failed.value)

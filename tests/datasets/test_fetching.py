@@ -42,7 +42,7 @@ def test_what_took_long_is_kept_and_not_asked_for_again(places: DatasetFolders) 
     package = Package()
 
     for _ in range(3):
-        assert fetching.load(package.dataset, places=places) == CONTENT
+        assert fetching.load(package.dataset, folders=places) == CONTENT
 
     assert package.asked == 1
     assert atomic_files.read(places.kept / "made.txt") == CONTENT
@@ -51,7 +51,7 @@ def test_what_took_long_is_kept_and_not_asked_for_again(places: DatasetFolders) 
 def test_what_is_quick_leaves_no_trace(places: DatasetFolders) -> None:
     package = Package(slow=False)
 
-    assert fetching.load(package.dataset, places=places) == CONTENT
+    assert fetching.load(package.dataset, folders=places) == CONTENT
 
     assert not places.kept.exists()
 
@@ -61,7 +61,7 @@ def test_a_file_in_the_folder_of_the_user_is_taken_as_it_is(places: DatasetFolde
     assert places.given is not None
     atomic_files.keep(places.given / "made.txt", CONTENT)
 
-    assert fetching.load(package.dataset, places=places) == CONTENT
+    assert fetching.load(package.dataset, folders=places) == CONTENT
     assert package.asked == 0
     assert not places.kept.exists()
 
@@ -70,34 +70,34 @@ def test_nothing_is_downloaded_for_who_does_not_want_it(places: DatasetFolders) 
     package = Package(downloads=True)
 
     with pytest.raises(DatasetMissing, match="data set 'made' must be found"):
-        fetching.load(package.dataset, places=places, download=False)
+        fetching.load(package.dataset, folders=places, download=False)
     assert package.asked == 0
-    assert fetching.load(package.dataset, places=places) == CONTENT
+    assert fetching.load(package.dataset, folders=places) == CONTENT
 
 
 @pytest.mark.parametrize("damage", [b"", CONTENT[:-1], CONTENT + b"x", b"X" + CONTENT[1:]])
 def test_a_damaged_cache_is_told_and_fetching_mends_it(damage: bytes, places: DatasetFolders) -> None:
     package = Package()
-    path = fetching.fetch(package.dataset, places=places).path
+    path = fetching.fetch(package.dataset, folders=places).path
     path.write_bytes(damage)
     told: list[str] = []
 
     with pytest.raises(DatasetDamaged) as failed:
-        fetching.load(package.dataset, places=places)
+        fetching.load(package.dataset, folders=places)
     assert f"got {path}: {len(damage)} bytes with sha256" in failed.value.what
     assert failed.value.hint == "`actorflow data fetch made` gets it again"
-    assert fetching.fetch(package.dataset, places=places, tell=told.append).source == "the package"
+    assert fetching.fetch(package.dataset, folders=places, tell=told.append).source == "the package"
     assert told == [f"{path} is damaged and will be replaced"]
-    assert fetching.load(package.dataset, places=places) == CONTENT
+    assert fetching.load(package.dataset, folders=places) == CONTENT
 
 
 def test_a_whole_file_stays_and_a_copy_is_made_of_it(places: DatasetFolders, tmp_path: Path) -> None:
     package = Package()
-    first = fetching.fetch(package.dataset, places=places)
+    first = fetching.fetch(package.dataset, folders=places)
     before = first.path.stat()
 
-    again = fetching.fetch(package.dataset, places=places)
-    copy = fetching.fetch(package.dataset, places=places, to=tmp_path / "to")
+    again = fetching.fetch(package.dataset, folders=places)
+    copy = fetching.fetch(package.dataset, folders=places, to=tmp_path / "to")
 
     assert (first.source, again.source) == ("the package", None)
     assert again.path.stat().st_ino == before.st_ino
@@ -112,25 +112,25 @@ def test_a_package_with_another_content_is_refused_and_nothing_kept(places: Data
 
     for get in (fetching.load, fetching.fetch):
         with pytest.raises(DatasetDamaged, match="the package: 15 bytes with sha256"):
-            get(package.dataset, places=places)
+            get(package.dataset, folders=places)
     assert not places.kept.exists()
 
 
 def test_an_error_names_the_places_where_nothing_is(places: DatasetFolders, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing) as failed:
-        fetching.fetch(dataset(), places=places)
+        fetching.fetch(dataset(), folders=places)
     assert f"the cache {places.kept}: no made.txt" in str(failed.value)
     assert f"ACTORFLOW_DATA {places.given}: no made.txt" in str(failed.value)
 
     with pytest.raises(DatasetMissing, match="ACTORFLOW_DATA: not set\n"):
-        fetching.fetch(dataset(), places=DatasetFolders(tmp_path, r_libraries=()))
+        fetching.fetch(dataset(), folders=DatasetFolders(tmp_path, r_libraries=()))
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ConfigError, match=f"got {tmp_path}/file/kept"):
-        fetching.load(Package().dataset, places=DatasetFolders(tmp_path / "file" / "kept"))
+        fetching.load(Package().dataset, folders=DatasetFolders(tmp_path / "file" / "kept"))
 
 
 AT_ONCE = """
@@ -147,9 +147,9 @@ path = Path(sys.argv[1]) / made.file
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(20):
-    fetching.load(made, places=DatasetFolders(path.parent))  # raises where it finds a half
+    fetching.load(made, folders=DatasetFolders(path.parent))  # raises where it finds a half
     path.unlink(missing_ok=True)
-print(fetching.fetch(made, places=DatasetFolders(path.parent)).size)
+print(fetching.fetch(made, folders=DatasetFolders(path.parent)).size)
 """
 
 

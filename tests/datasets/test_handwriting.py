@@ -59,5 +59,5 @@ def test_without_scikit_learn_a_copy_will_do(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(DatasetMissing, match=r"(?s)scikit-learn: not installed.*pip install scikit-learn"):
         af.datasets.digits()
-    content = fetching.load(handwriting.DIGITS, places=DatasetFolders(tmp_path / "cache", tmp_path / "copy"))
+    content = fetching.load(handwriting.DIGITS, folders=DatasetFolders(tmp_path / "cache", tmp_path / "copy"))
     assert len(handwriting.decode(content)[1]) == 1797

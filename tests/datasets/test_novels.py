@@ -40,7 +40,7 @@ def test_the_order_is_that_of_publication_and_lines_are_normalised(tmp_path: Pat
     content = novels.normalise([SHORT[name] for name in novels._TITLES.values()])
     short = replace(novels.AUSTEN, sha256=sha256(content).hexdigest())
 
-    texts = novels.decode(fetching.load(short, places=places, download=False))
+    texts = novels.decode(fetching.load(short, folders=places, download=False))
 
     assert list(texts) == TITLES
     assert texts["Emma"] == "EMMA\n\nhandsome,\n"
@@ -53,7 +53,7 @@ def test_another_edition_is_refused(tmp_path: Path) -> None:
     r_package(tmp_path / "janeaustenr", SHORT)
 
     with pytest.raises(DatasetDamaged, match=f"ACTORFLOW_DATA {tmp_path}/janeaustenr: 2.. bytes with sha256"):
-        fetching.load(novels.AUSTEN, places=DatasetFolders(tmp_path / "kept", tmp_path, ()), download=False)
+        fetching.load(novels.AUSTEN, folders=DatasetFolders(tmp_path / "kept", tmp_path, ()), download=False)
 
 
 def test_without_any_package_it_says_what_can_be_done(
@@ -62,7 +62,9 @@ def test_without_any_package_it_says_what_can_be_done(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(DatasetMissing) as failed:
-        fetching.fetch(novels.AUSTEN, places=DatasetFolders(tmp_path / "kept", None, (tmp_path / "library",)))
+        fetching.fetch(
+            novels.AUSTEN, folders=DatasetFolders(tmp_path / "kept", None, (tmp_path / "library",))
+        )
 
     said = str(failed.value)
     assert f"installed {tmp_path}/library/janeaustenr: no such folder" in said
@@ -90,7 +92,7 @@ def test_the_real_novels_come_out_of_debian(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(debian, "_DOWNLOAD_S", 30.0)
     told: list[str] = []
     try:
-        fetched = fetching.fetch(novels.AUSTEN, places=DatasetFolders(tmp_path), tell=told.append)
+        fetched = fetching.fetch(novels.AUSTEN, folders=DatasetFolders(tmp_path), tell=told.append)
     except DatasetMissing as missing:
         pytest.skip(f"no package here: {missing.what}")
     except DatasetDamaged:

@@ -135,7 +135,7 @@ class Belt:
         await world.sleep(self.part_s[0])
         world.split("ps0", ["ps1", "worker1"])
         await world.sleep(self.part_s[1])
-        while not world.tally.fired["split"]:
+        while not world.fault_counts.fired["split"]:
             await world.sleep(LINKS.heartbeat_s)
         world.heal()
         results: list[Any] = await asyncio.gather(*puts, *moves, return_exceptions=True)

@@ -65,7 +65,7 @@ def befalls(harms: list[Harm]) -> Any:
                     world.split(name, ["chief", *cluster.ps] if place == "all" else place)
                     kinds.add("split")
         await world.sleep(max(0.0, until - world.loop.time()))
-        while not all(world.tally.fired[kind] for kind in kinds):
+        while not all(world.fault_counts.fired[kind] for kind in kinds):
             await world.sleep(LINKS.heartbeat_s)
         world.heal()
         for rank in range(WORKERS):

@@ -55,7 +55,7 @@ def lost(
         await world.sleep(when_s)
         if unheard is not None:
             world.split("chief", unheard, one_way=True)
-            while not world.tally.fired["split"]:
+            while not world.fault_counts.fired["split"]:
                 await world.sleep(0.0005)
             await world.sleep(0.002)  # what it said at the same time to others has arrived
         crashed.append(world.loop.time())

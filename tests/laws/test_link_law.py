@@ -282,6 +282,7 @@ def ignores_credit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spending, "fits", lambda self, size: True)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     "fault", [takes_twice, takes_what_comes, never_resends, never_asks_for_credit, ignores_credit]
 )
@@ -300,7 +301,7 @@ def forgets_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     end = Link._end
 
     def forgetful(self: Any, *args: Any, **options: Any) -> None:
-        self._session.line.clear()
+        self._link_session.line.clear()
         end(self, *args, **options)
 
     monkeypatch.setattr(Link, "_end", forgetful)
@@ -317,6 +318,7 @@ def goes_on_with_the_old_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handshake, "end", same)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize("fault", [never_gives_up, forgets_the_line, goes_on_with_the_old_session])
 def test_the_law_of_loss_finds(fault: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     fault(monkeypatch)
@@ -329,7 +331,7 @@ def forgets_what_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     end = Link._end
 
     def forgetful(self: Any, *args: Any, **options: Any) -> None:
-        self._session.unacknowledged.clear()
+        self._link_session.unacknowledged.clear()
         end(self, *args, **options)
 
     monkeypatch.setattr(Link, "_end", forgetful)
@@ -339,10 +341,10 @@ def sends_the_rest_in_the_next_session(monkeypatch: pytest.MonkeyPatch) -> None:
     end = Link._end
 
     def persistent(self: Any, *args: Any, **options: Any) -> None:
-        rest = list(self._session.unacknowledged.values())
+        rest = list(self._link_session.unacknowledged.values())
         end(self, *args, **options)
         for envelope in rest:
-            self._session.put(envelope, *envelopes.write(envelope))
+            self._link_session.put(envelope, *envelopes.write(envelope))
 
     monkeypatch.setattr(Link, "_end", persistent)
 
@@ -357,6 +359,7 @@ def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handshake, "_hello", patient)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     "fault", [forgets_what_is_not_acknowledged, sends_the_rest_in_the_next_session, overlooks_a_restart]
 )

@@ -40,7 +40,8 @@ CALLABLE = {n: f for name, value in ALL.items() for n, f in functions(name, valu
 
 
 def test_at_most_190_names_stand_on_top() -> None:
-    assert len([name for name in dir(af) if not name.startswith("_")]) <= 190
+    assert exports.MOST_ON_TOP == 190  # so that nobody raises it to get a name in
+    assert len([name for name in dir(af) if not name.startswith("_")]) <= exports.MOST_ON_TOP
     assert list(af.__all__) == sorted(af.__all__)
 
 

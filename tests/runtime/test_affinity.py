@@ -313,7 +313,10 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         "open": OPENS,
     },
     Supervisor: dict.fromkeys(("failed", "ended", "gone", "begin", "end", "join"), INSIDE),
-    Actor: {**dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"), "remaining_s": LOOKS},
+    Actor: {
+        **dict.fromkeys(("receive", "on_start", "on_stop", "on_dump"), "is the user's"),
+        "remaining_s": LOOKS,
+    },
     ActorTimer: dict.fromkeys(("take", "entered", "expire", "void"), INSIDE),
     RemoteRef: {
         **dict.fromkeys(
@@ -323,7 +326,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         "system": LOOKS,
     },
     RemoteHub: dict.fromkeys(("peers", "why", "waits_now", "channels", "peers_now"), LOOKS),
-    Link: dict.fromkeys(("phase", "contact", "stats"), LOOKS),
+    Link: dict.fromkeys(("phase", "contact", "stats", "validate"), LOOKS),
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats"), LOOKS),
     Session: {
         **dict.fromkeys(LOOKED_AT, LOOKS),

@@ -15,6 +15,7 @@ from actorflow.actors.remote.outbound_asks import OutboundAsks
 from actorflow.actors.remote.ref import RemoteRef
 from actorflow.actors.tombstones import absent
 from actorflow.errors import ActorError, ActorflowError, ChannelClosed, ConfigError
+from actorflow.runtime.story import Story
 from actorflow.transport.rules.channel import Channel, Envelope, EnvelopeKind
 
 if TYPE_CHECKING:
@@ -212,6 +213,7 @@ class RemoteHub:
                 len(serving.open),
                 peer.watched,
                 peer.describe_loss(),
+                _story(peer.channel),
             )
             for name, (peer, serving) in sorted(self._attached.items())
         ]
@@ -221,14 +223,20 @@ class RemoteHub:
         return f"<RemoteHub '{self.name}', incarnation {self.incarnation}: {peers}>"
 
 
+def _story(channel: Channel | None) -> str:
+    """What a way to a process went through last; a wire without a story has nothing to tell."""
+    story = getattr(channel, "story", None)
+    return str(story) if isinstance(story, Story) else ""
+
+
 class _AttachedChannel:
     """The hub as a child of its system: leaving the system ends it."""
 
     started = True
 
-    def __init__(self, post: RemoteHub) -> None:
-        self.name = f"hub of {post.name}"
-        self._hub = post
+    def __init__(self, hub: RemoteHub) -> None:
+        self.name = f"hub of {hub.name}"
+        self._hub = hub
 
     def begin(self) -> None:
         """Nothing restarts under the system itself."""

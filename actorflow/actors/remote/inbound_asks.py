@@ -99,7 +99,7 @@ class InboundAsks:
             return True
         # Of the process itself, so no actor has to answer; it comes behind what was told before.
         if type(envelope.body) is PresenceQuestion and not envelope.target:
-            self.answer(envelope, self._roll(envelope.body), EnvelopeKind.ANSWER)
+            self.answer(envelope, self._answer_presence(envelope.body), EnvelopeKind.ANSWER)
             return True
         if cell is None:
             self.answer(
@@ -256,11 +256,11 @@ class InboundAsks:
         except ChannelClosed:
             self.over = True  # nobody hears it; `lost` comes, or has come
 
-    def _roll(self, roll: PresenceQuestion) -> list[ActorflowError | None]:
+    def _answer_presence(self, question: PresenceQuestion) -> list[ActorflowError | None]:
         there = self.system.actors
         return [
-            None if name in there else self.abroad(self._unknown(name, roll.kind).at(Where(actor=name)))
-            for name in roll.actors
+            None if name in there else self.abroad(self._unknown(name, question.kind).at(Where(actor=name)))
+            for name in question.actors
         ]
 
     def _unknown(self, actor: str, kind: str) -> ActorDied:

@@ -342,4 +342,4 @@ class Following:
         run = run_now(chief.system)
         if run is not None:
             self._display.members(run)
-        self._display.queues(totals_now(chief.system, links_now(chief.post)))
+        self._display.queues(totals_now(chief.system, links_now(chief.hub)))

@@ -149,46 +149,46 @@ class Observed:
             self._term = run.term
             self._incarnations = {}
         self.waits = run.waits
-        self.alive = sum(seat.state == "alive" for seat in run.seats)
+        self.alive = sum(member.state == "alive" for member in run.members)
         news: list[str] = []
-        for seat in run.seats:
-            worker = self._worker(seat.rank)
-            worker.process = seat.process
-            news += self._changes(worker, seat)
-            worker.doing = _doing(seat, run.heartbeat_s)
+        for member in run.members:
+            worker = self._worker(member.rank)
+            worker.process = member.process
+            news += self._changes(worker, member)
+            worker.doing = _doing(member, run.heartbeat_s)
         return news
 
-    def _changes(self, worker: ObservedWorker, seat: MemberEntry) -> Iterable[str]:
-        before, worker.state = worker.state, seat.state
-        known, self._incarnations[seat.rank] = self._incarnations.get(seat.rank, 0), seat.incarnation
-        joined = seat.incarnation - known if known else max(0, seat.incarnation - 1)
+    def _changes(self, worker: ObservedWorker, member: MemberEntry) -> Iterable[str]:
+        before, worker.state = worker.state, member.state
+        known, self._incarnations[member.rank] = self._incarnations.get(member.rank, 0), member.incarnation
+        joined = member.incarnation - known if known else max(0, member.incarnation - 1)
         gone = before in ("dead", "left")
-        if gone and not known and seat.incarnation:
+        if gone and not known and member.incarnation:
             joined += 1
-        if gone and seat.state == "awaited":
+        if gone and member.state == "awaited":
             worker.state = before  # the books of a new coordinator do not know it yet
         worker.incarnation += joined
         if joined and before == "alive":
-            why = f" ({seat.why})" if seat.why else ""
-            yield f"{seat.process} lost{why}, and back (life {worker.incarnation})"
+            why = f" ({member.why})" if member.why else ""
+            yield f"{member.process} lost{why}, and back (life {worker.incarnation})"
         elif joined and gone:
-            yield f"{seat.process} is back (life {worker.incarnation})"
-        if seat.state == "dead" and (before != "dead" or joined):
-            yield f"{seat.process} lost: {seat.why}" if seat.why else f"{seat.process} lost"
-        elif seat.state == "left" and before != "left":
-            yield f"{seat.process} left"
+            yield f"{member.process} is back (life {worker.incarnation})"
+        if member.state == "dead" and (before != "dead" or joined):
+            yield f"{member.process} lost: {member.why}" if member.why else f"{member.process} lost"
+        elif member.state == "left" and before != "left":
+            yield f"{member.process} left"
 
 
-def _doing(seat: MemberEntry, heartbeat_s: float) -> str:
-    match seat.state:
+def _doing(member: MemberEntry, heartbeat_s: float) -> str:
+    match member.state:
         case "dead":
-            return f"lost: {seat.why}" if seat.why else "lost"
+            return f"lost: {member.why}" if member.why else "lost"
         case "left":
             return "left"
         case "awaited":
             return "not here yet"
-    if seat.heard_s > _LATE_BEATS * heartbeat_s:
-        return f"late: silent for {seat.heard_s:.1f} s"
-    if seat.number:
-        return f"at work for {seat.busy_s:.1f} s" if seat.busy_s >= 1.0 else "at work"
-    return "has contributed" if seat.complete else "may not start"
+    if member.heard_s > _LATE_BEATS * heartbeat_s:
+        return f"late: silent for {member.heard_s:.1f} s"
+    if member.number:
+        return f"at work for {member.busy_s:.1f} s" if member.busy_s >= 1.0 else "at work"
+    return "has contributed" if member.complete else "may not start"

@@ -167,7 +167,7 @@ class Monitor:
     def _report(self, look: LookQuestion, read: Any, loop: LoopEntry) -> ProcessReport:
         process, system = self._process, self._system
         unread: list[str] = []
-        links = read(lambda: links_now(process.post), (), unread)
+        links = read(lambda: links_now(process.hub), (), unread)
         known = read(lambda: dump.take(system), None, unread) if look.actors else None
         now = self._now()
         return ProcessReport(

@@ -85,7 +85,7 @@ def _order(name: str) -> tuple[int, str, int]:
 
 
 def poll_all(
-    places: Sequence[DebugAddress],
+    addresses: Sequence[DebugAddress],
     look: LookQuestion,
     *,
     timeout_s: float = TIMEOUT_S,
@@ -95,41 +95,43 @@ def poll_all(
     """Asks all places at once; returns what they told, after `timeout_s` at the latest or a little more."""
     now = (clock or SystemClock()).now
     request = join(encode(look))
-    with ThreadPoolExecutor(min(len(places), _MOST_THREADS) or 1) as pool:
-        asked = list(pool.map(lambda place: _ask(place, request, timeout_s, proc), places))
+    with ThreadPoolExecutor(min(len(addresses), _MOST_THREADS) or 1) as pool:
+        asked = list(pool.map(lambda place: _ask(place, request, timeout_s, proc), addresses))
     reports = {found.name: found for found in asked if isinstance(found, ProcessReport)}
     silent = {found.name: found for found in asked if isinstance(found, Silent)}
-    used = {place.name: seen for place in places if (seen := _usage_of(place, proc)) is not None}
+    used = {place.name: seen for place in addresses if (seen := _usage_of(place, proc)) is not None}
     return PollResult(reports, silent, used, now())
 
 
-def _usage_of(place: DebugAddress, proc: Path) -> Usage | None:
-    return None if place.pid is None else usage(place.pid, proc)
+def _usage_of(address: DebugAddress, proc: Path) -> Usage | None:
+    return None if address.pid is None else usage(address.pid, proc)
 
 
-def _ask(place: DebugAddress, request: bytes, timeout_s: float, proc: Path) -> ProcessReport | Silent:
+def _ask(address: DebugAddress, request: bytes, timeout_s: float, proc: Path) -> ProcessReport | Silent:
     try:
-        told = decode(place.ask(request, timeout_s))
+        told = decode(address.ask(request, timeout_s))
         if isinstance(told, ProcessReport):
-            return _of_address(told, place)
+            return _of_address(told, address)
         error: Exception = WireError(f"a process answers with a Report, got {type(told).__name__}")
     except (ActorflowError, OSError) as wrong:
         error = wrong
-    return Silent(place.name, _why(place, error, proc), place.pid)
+    return Silent(address.name, _why(address, error, proc), address.pid)
 
 
-def _of_address(told: ProcessReport, place: DebugAddress) -> ProcessReport | Silent:
-    if told.name == place.name:
-        return told
-    return Silent(place.name, f"{told.name!r} answers at its address: the address is an old one", place.pid)
+def _of_address(report: ProcessReport, address: DebugAddress) -> ProcessReport | Silent:
+    if report.name == address.name:
+        return report
+    return Silent(
+        address.name, f"{report.name!r} answers at its address: the address is an old one", address.pid
+    )
 
 
-def _why(place: DebugAddress, error: Exception, proc: Path) -> str:
+def _why(address: DebugAddress, error: Exception, proc: Path) -> str:
     """Returns why a process gives no answer: how it stands, if it lives here, and what went wrong."""
     wrong = error.what if isinstance(error, ActorflowError) else describe(error)
-    if place.pid is None:
+    if address.pid is None:
         return wrong
-    stands = usage(place.pid, proc)
+    stands = usage(address.pid, proc)
     if stands is None:
-        return f"there is no process {place.pid} any more"
+        return f"there is no process {address.pid} any more"
     return f"{stands}; {wrong}" if stands.stuck else f"{wrong}; {stands}"

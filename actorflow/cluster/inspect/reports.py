@@ -188,7 +188,7 @@ class RunEntry:
         missing: Processes of shards that have not answered, while an update is made.
         waits: For whom, or what, the next update waits, in words.
         heartbeat_s: How often workers send heartbeats.
-        seats: By rank.
+        members: By rank.
     """
 
     actor: str
@@ -199,7 +199,7 @@ class RunEntry:
     missing: tuple[int, ...]
     waits: str
     heartbeat_s: float
-    seats: tuple[MemberEntry, ...]
+    members: tuple[MemberEntry, ...]
 
 
 @travels("cluster.report")

@@ -44,31 +44,31 @@ def run_now(system: ActorSystem) -> RunEntry | None:
     return _run(name, coordinator.state, system.now())
 
 
-def _run(name: str, rounds: CoordinatorState, now: float) -> RunEntry:
-    phase = rounds.commitment.phase.value
-    if rounds.ended is not None:
+def _run(name: str, state: CoordinatorState, now: float) -> RunEntry:
+    phase = state.commitment.phase.value
+    if state.ended is not None:
         phase = "over"
-    elif rounds.quorum.holds:
+    elif state.quorum.holds:
         phase = "gathering"
-    missing = rounds.commitment.missing if rounds.commitment.phase is not CommitPhase.IDLE else ()
+    missing = state.commitment.missing if state.commitment.phase is not CommitPhase.IDLE else ()
     return RunEntry(
         actor=name,
-        term=rounds.term,
-        version=rounds.version,
-        policy=str(rounds.policy),
+        term=state.term,
+        version=state.version,
+        policy=str(state.policy),
         phase=phase,
         missing=tuple(sorted(missing)),
-        waits="" if phase in ("over", "gathering") else describe_work(rounds, now),
-        heartbeat_s=rounds.settings.heartbeat_s,
-        seats=seats(rounds, now),
+        waits="" if phase in ("over", "gathering") else describe_work(state, now),
+        heartbeat_s=state.settings.heartbeat_s,
+        members=members(state, now),
     )
 
 
-def seats(rounds: CoordinatorState, now: float) -> tuple[MemberEntry, ...]:
+def members(state: CoordinatorState, now: float) -> tuple[MemberEntry, ...]:
     """Returns who takes part in a run, by rank."""
-    out, complete = dict(rounds.permits.out), dict(rounds.contributions.complete)
+    out, complete = dict(state.permits.out), dict(state.contributions.complete)
     entries = []
-    for rank, member in enumerate(tuple(rounds.members.members)):
+    for rank, member in enumerate(tuple(state.members.members)):
         lease = out.get(rank)
         entries.append(
             MemberEntry(
@@ -119,9 +119,9 @@ def worker_now(system: ActorSystem) -> WorkerEntry | None:
     return WorkerEntry(worker.number, done.computed, done.accepted, done.missed, worker.over, what, waits_s)
 
 
-def links_now(post: RemoteHub) -> tuple[LinkEntry, ...]:
+def links_now(hub: RemoteHub) -> tuple[LinkEntry, ...]:
     """Returns the links of this process, by the name of the other end; other channels are left out."""
-    return tuple(_link(link) for link in post.channels().values() if isinstance(link, Link))
+    return tuple(_link(link) for link in hub.channels().values() if isinstance(link, Link))
 
 
 def _link(link: Link) -> LinkEntry:

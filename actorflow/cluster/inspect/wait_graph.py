@@ -115,23 +115,23 @@ def _run(actor: str, run: RunEntry, shards: Sequence[str]) -> Iterator[ReportedW
         yield ReportedWait(
             actor, f"{process}/{SHARD}", "shard", f"its word, {run.phase} version {run.version + 1}"
         )
-    for seat in run.seats:
-        yield from _seat(actor, run, seat)
+    for member in run.members:
+        yield from _member(actor, run, member)
 
 
-def _seat(actor: str, run: RunEntry, seat: MemberEntry) -> Iterator[ReportedWait]:
-    worker = f"{seat.process}/{WORKER}"
-    if seat.number and run.missing:
+def _member(actor: str, run: RunEntry, member: MemberEntry) -> Iterator[ReportedWait]:
+    worker = f"{member.process}/{WORKER}"
+    if member.number and run.missing:
         pass  # the contribution may be one to the next update: it has to wait for this one, as all do
-    elif seat.number:
-        what = f"the contribution of permit {seat.number}"
-        yield ReportedWait(actor, worker, "permit", what, seat.busy_s)
-    elif seat.complete:
+    elif member.number:
+        what = f"the contribution of permit {member.number}"
+        yield ReportedWait(actor, worker, "permit", what, member.busy_s)
+    elif member.complete:
         yield ReportedWait(worker, actor, "update", f"the update after version {run.version}")
-    elif seat.state == "alive":
+    elif member.state == "alive":
         yield ReportedWait(worker, actor, "update", "its next permit")
     elif run.phase == "gathering":
-        yield ReportedWait(actor, seat.process, "permit", f"its worker, {seat.state}")
+        yield ReportedWait(actor, member.process, "permit", f"its worker, {member.state}")
 
 
 def rings(found: Iterable[ReportedWait]) -> tuple[tuple[str, ...], ...]:

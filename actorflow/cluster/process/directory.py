@@ -62,23 +62,23 @@ class Directory(Actor):
 
     Args:
         mine: Where the chief is.
-        neighbours: Those to tell, by the name of their process.
-        heard: Called with the table whenever it has changed.
+        clients: Those to tell, by the name of their process.
+        on_change: Called with the table whenever it has changed.
         over: Called with who asks; tells whether the job is complete.
     """
 
     def __init__(
         self,
         mine: AnnounceAddress,
-        neighbours: Mapping[str, Ref],
-        heard: Callable[[AddressTable], None],
+        clients: Mapping[str, Ref],
+        on_change: Callable[[AddressTable], None],
         over: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._over = over
         self._mine = mine
         self._table = AddressTable((mine,))
-        self._clients = neighbours
-        self._heard = heard
+        self._clients = clients
+        self._on_change = on_change
 
     def receive(self, message: Any) -> AddressTable:
         """Takes an entry and answers with all."""
@@ -94,7 +94,7 @@ class Directory(Actor):
         table = merge_table(self._table, [message])
         if table is not self._table:
             self._table = table
-            self._heard(table)
+            self._on_change(table)
             for entry in table.entries:
                 if entry.name not in (message.name, self._mine.name):
                     self._clients[entry.name].signal(table)

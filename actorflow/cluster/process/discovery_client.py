@@ -73,7 +73,7 @@ class DiscoveryClient(Actor):
         directory: At the chief.
         dial: Called with each earlier process that is known, and again when its address changes.
         gone: Called with why this process cannot go on.
-        patience: How long the chief may be away.
+        timeouts: How long the chief may be away.
         refusal: Says how the chief refuses this process; "" when it does not.
         over: Says that the job is complete, None when nobody knows that: called with the incarnation of the
             chief, 0 for one that is not known, and whether another one would have answered by now.
@@ -85,7 +85,7 @@ class DiscoveryClient(Actor):
         directory: Ref,
         dial: Callable[[AnnounceAddress], None],
         gone: Callable[[ActorflowError], None],
-        patience: ChiefTimeouts,
+        timeouts: ChiefTimeouts,
         refusal: Callable[[], str] = lambda: "",
         over: Callable[[int, bool], ActorflowError | None] = lambda _chief, _waited: None,
     ) -> None:
@@ -93,7 +93,7 @@ class DiscoveryClient(Actor):
         self._directory = directory
         self._dial = dial
         self._gone = gone
-        self._patience = patience
+        self._timeouts = timeouts
         self._refusal = refusal
         self._over = over
         self._waited = False
@@ -105,8 +105,8 @@ class DiscoveryClient(Actor):
     def on_start(self) -> None:
         """Asks for the first time."""
         self.ref.signal(_AskNow())
-        self.after(self._patience.ready_s, _Enough(0))
-        self.after(self._patience.over_s, _Believe())
+        self.after(self._timeouts.ready_s, _Enough(0))
+        self.after(self._timeouts.over_s, _Believe())
 
     async def receive(self, message: Any) -> None:
         """Asks, hears, or has waited long enough."""
@@ -117,8 +117,8 @@ class DiscoveryClient(Actor):
                 if not self._away:
                     self._away = True
                     self._losses += 1
-                    self.after(self._patience.lost_s, _Enough(self._losses))
-                self.after(self._patience.again_s, _AskNow())
+                    self.after(self._timeouts.lost_s, _Enough(self._losses))
+                self.after(self._timeouts.again_s, _AskNow())
             case _AskNow():
                 await self._ask()
             case _Believe():
@@ -129,13 +129,13 @@ class DiscoveryClient(Actor):
 
     async def _ask(self) -> None:
         try:
-            table = await self._directory.ask(self._mine, self._patience.answer_s)
+            table = await self._directory.ask(self._mine, self._timeouts.answer_s)
         except UNREACHED:
             over = self._over(self._chief, self._waited)
             if over is not None:
                 self._gone(over)
             else:
-                self.after(self._patience.again_s, _AskNow())
+                self.after(self._timeouts.again_s, _AskNow())
         except ActorflowError as error:
             self._gone(error)
         else:
@@ -158,7 +158,7 @@ class DiscoveryClient(Actor):
                 self._dial(entry)
 
     def _chief_lost_error(self) -> ActorflowError:
-        patience, refusal = self._patience, self._refusal()
+        patience, refusal = self._timeouts, self._refusal()
         if refusal:
             message = f"a process and its chief have a key in common; {refusal}"
             return PeerRefused(message, hint=_KEYS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from actorflow.errors import ActorDied, ActorflowError, ChannelClosed, DeadlinePassed, PeerLost
 from actorflow.transport.codec.registry import travels
 
-PROCESS_AGENT = "steward"
+PROCESS_AGENT = "process_agent"
 SHARD = "shard"
 WORKER = "worker"
 COORDINATOR = "coordinator"

@@ -85,7 +85,7 @@ class Process:
         incarnation: Which incarnation of it this is.
         system: Its actors.
         program: What the cluster runs.
-        post: Its ways to other processes: attach channels to it.
+        hub: Its ways to other processes: attach channels to it.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class Process:
         self.program = program
         self.threads = threads
         self.quit = quit
-        self.post = RemoteHub(system, name, incarnation)
+        self.hub = RemoteHub(system, name, incarnation)
         self._make = executor_of(name, program.graph, threads=threads)
         self._executor: Executor | None = None
         self._runner = system.spawn(
-            Runner, name, incarnation, program.graph, self._make_executor, self.post.ref, name=RUNNER
+            Runner, name, incarnation, program.graph, self._make_executor, self.hub.ref, name=RUNNER
         )
-        self.post.on_lost(self._lost)
+        self.hub.on_lost(self._lost)
         system.dead_letters.on(Token, self._unsent)
         system.spawn(ProcessAgent, self, work, environment.clock(), name=PROCESS_AGENT)
         self._own = OwnActors(system, name)
@@ -131,7 +131,7 @@ class Process:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all processes of the cluster, of this one as well, the chief's first."""
-        return tuple(sorted((self.name, *self.post.peers()), key=lambda n: (n != CHIEF, parts_of(n))))
+        return tuple(sorted((self.name, *self.hub.peers()), key=lambda n: (n != CHIEF, parts_of(n))))
 
     def spawn(self, factory: Callable[..., Actor], *args: Any, name: str | None = None, **limits: int) -> Ref:
         """Starts an actor in this process and returns its ref; see `ActorSystem.spawn`.
@@ -158,7 +158,7 @@ class Process:
             ConfigError: it is no address.
             ActorError: there is no such process, or this one has no such actor (yet).
         """
-        return self.post.ref(address)
+        return self.hub.ref(address)
 
     def begin(self) -> None:
         """Spawns the program's own actors; once all other processes are attached.
@@ -170,8 +170,8 @@ class Process:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _make_executor(self, system: ActorSystem, exchange: TokenSender) -> Executor:
-        self._executor = self._make(system, exchange)
+    def _make_executor(self, system: ActorSystem, token_sender: TokenSender) -> Executor:
+        self._executor = self._make(system, token_sender)
         return self._executor
 
     @property
@@ -191,7 +191,7 @@ class Process:
             cell = self.system.actors.get(name)
             if cell is not None:
                 await self.system.stop(cell)
-        self.post.leave()
+        self.hub.leave()
 
     def _lost(self, process: str, reason: ActorflowError) -> None:
         self._runner.signal(Lost(process, reason))
@@ -199,7 +199,7 @@ class Process:
     def _unsent(self, target: str, token: Token) -> None:
         """Hears of a token that has reached nobody, or may not have; others tell of theirs themselves."""
         if (token.source, token.incarnation) == (self.name, self.incarnation):
-            why = self.post.why(target.partition("/")[0])
+            why = self.hub.why(target.partition("/")[0])
             self._runner.signal(Unsent(token.session, token.number, why))
 
     def __repr__(self) -> str:

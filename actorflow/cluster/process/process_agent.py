@@ -51,7 +51,7 @@ class Home(Protocol):
     name: str
     incarnation: int
     program: Program
-    post: RemoteHub
+    hub: RemoteHub
     quit: Callable[[ActorflowError | None], None]
 
     @property
@@ -167,7 +167,7 @@ class ProcessAgent(Actor):
         return self._process.executor.resources.find(Holder(Holding.RESOURCE, name))
 
     def _meet(self, meet: MeetAll) -> None:
-        ref = self._process.post.ref
+        ref = self._process.hub.ref
         shard = self.system.actors.get(SHARD)
         if shard is None:
             message = f"'{self._process.name}' has no shard any more, and no values: it has begun anew"
@@ -178,7 +178,7 @@ class ProcessAgent(Actor):
 
     def _enlist(self, order: Enlist) -> None:
         process = self._process
-        program, ref = process.program, process.post.ref
+        program, ref = process.program, process.hub.ref
         metrics = list(program.metrics.values())
         replica = Replica(program.graph, program.loss, metrics, program.train, process.executor, self.system)
 

@@ -109,9 +109,9 @@ class BufferActor(Actor):
         name: What errors call it.
         capacity: How many elements fit.
         meter: Of the stage before it.
-        ledger: Counts the bytes of what is inside, or waits to be.
+        memory: Counts the bytes of what is inside, or waits to be.
         max_bytes: How many bytes fit; an element that alone has more is refused.
-        place: Of the stage that has the limit, for that error.
+        call_site: Of the stage that has the limit, for that error.
     """
 
     def __init__(
@@ -119,14 +119,14 @@ class BufferActor(Actor):
         name: str,
         capacity: int,
         meter: StageMeter,
-        ledger: MemoryAccount,
+        memory: MemoryAccount,
         max_bytes: int | None = None,
-        place: CallSite | None = None,
+        call_site: CallSite | None = None,
     ) -> None:
         self.fifo = FifoRule(name, capacity, max_bytes, size=_size)
-        self._call_site = place
+        self._call_site = call_site
         self._meter = meter
-        self._ledger = ledger
+        self._memory = memory
         self._error: BaseException | None = None
         self._skipping = False
         self._ended: Future[bool] | None = None
@@ -169,7 +169,7 @@ class BufferActor(Actor):
         self._error = self._error or left
         self._answer(self.fifo.close(None, cancel_pending=True) if not self.fifo.closed else ())
         _reply(self._ended, None, left)
-        self._ledger.hold(self, 0)
+        self._memory.hold(self, 0)
 
     # -- the rule, obeyed --------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class BufferActor(Actor):
         self._meter.fill_bytes = fifo.bytes
         # What waits to be put is held as well, by the producer.
         waiting = sum(sum(put.sizes) for put in fifo.enqueues if put.sizes)
-        self._ledger.hold(self, fifo.bytes + waiting)
+        self._memory.hold(self, fifo.bytes + waiting)
 
 
 def fitting(

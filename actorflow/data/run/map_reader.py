@@ -26,39 +26,39 @@ class MapReader:
     """Gives what a mapper makes of the elements of another reader.
 
     Args:
-        inlet: What it reads.
+        reader: What it reads.
         mapper: Applies the function; started and closed here.
-        place: Of the map, for errors.
+        call_site: Of the map, for errors.
         ordered: Whether results come in the order of the elements, or as they are done.
         meter: Of the map.
         now: Measures chunks, so that a slow function gets few elements at a time.
         loop: Whose tasks are made.
         max_bytes: About how many bytes of results are under way at once; at least one of each chunk.
-        chance: Whether the function takes chance, which depends on the epoch.
+        draws: Whether the function takes chance, which depends on the epoch.
         keeps: Whether single results are kept behind it: then each owns its memory. What comes from a process
             comes a chunk at a time, and lies in the memory of that.
     """
 
     def __init__(
         self,
-        inlet: StageReader,
+        reader: StageReader,
         mapper: Mapper,
-        place: CallSite,
+        call_site: CallSite,
         *,
         ordered: bool,
         meter: StageMeter,
         now: Callable[[], float],
         loop: AbstractEventLoop,
         max_bytes: int | None = None,
-        chance: bool = True,
+        draws: bool = True,
         keeps: bool = False,
     ) -> None:
         self._keeps = keeps
-        self._rng = chance
+        self._draws = draws
         self._max_bytes = max_bytes
-        self._reader = inlet
+        self._reader = reader
         self._mapper = mapper
-        self._call_site = place
+        self._call_site = call_site
         self._ordered = ordered
         self._meter = meter
         self._now = now
@@ -204,7 +204,7 @@ class MapReader:
         # Elements of two epochs in one chunk: chance depends on the epoch of each. Without chance the
         # ordinals are names only, and one may be that of two elements.
         if len(set(whose)) > 1:
-            if self._rng:
+            if self._draws:
                 epochs = whose
             else:  # there the ordinals are names only, and one may be that of two elements
                 names = list(range(len(numbers)))

@@ -39,7 +39,7 @@ class PipelineWorker(Actor):
         first: What is put before anything is read.
         buffer: Where everything is put.
         meters: Of the first stage, and of the last.
-        ledger: Counts the bytes of what is held here.
+        memory: Counts the bytes of what is held here.
         max_bytes: What the buffer holds, if that is limited: then less is worked on at once.
     """
 
@@ -50,7 +50,7 @@ class PipelineWorker(Actor):
         first: Iterable[Chunk],
         buffer: Ref,
         meters: tuple[StageMeter, StageMeter],
-        ledger: MemoryAccount,
+        memory: MemoryAccount,
         max_bytes: int | None = None,
     ) -> None:
         self._max_bytes = max_bytes
@@ -62,7 +62,7 @@ class PipelineWorker(Actor):
         self._first = first
         self._buffer = buffer
         self._input, self._output = meters
-        self._ledger = ledger
+        self._memory = memory
         self._turn_s = 0.0
         self._chunk_size = ChunkSize()
 
@@ -85,16 +85,16 @@ class PipelineWorker(Actor):
         """Lets go of readers and workers."""
         if self._reader is not None:
             await self._reader.close()
-        self._ledger.hold(self, 0)
+        self._memory.hold(self, 0)
 
-    async def _run(self, inlet: StageReader) -> None:
+    async def _run(self, reader: StageReader) -> None:
         chain = self._chain
         wanted = True
         # What leaves with the last element of a position, before anything is read.
         for piece in self._first:
             wanted = wanted and await self._put(piece, 0)
         while True:
-            if await self._epoch(inlet, wanted):
+            if await self._epoch(reader, wanted):
                 for piece in chain.end():
                     if not await self._put(piece, 0):
                         break
@@ -107,25 +107,25 @@ class PipelineWorker(Actor):
                 again = await self._ended()
                 if again:
                     chain.restart()
-            inlet.onward(again)
+            reader.onward(again)
             wanted = True
             if not again:
                 return
 
-    async def _epoch(self, inlet: StageReader, wanted: bool) -> bool:
+    async def _epoch(self, reader: StageReader, wanted: bool) -> bool:
         """Runs one epoch; false when whoever takes wants no more of it."""
         chain, now = self._chain, self.system.now
         while wanted and not chain.full:
             start = now()
-            chunk = await inlet.want(self._chunk_size.most)
+            chunk = await reader.want(self._chunk_size.most)
             self._input.input_s += now() - start
             if chunk is None:
                 return True
-            held = chunk.bytes + inlet.bytes
-            self._ledger.hold(self, chain.bytes + held)
+            held = chunk.bytes + reader.bytes
+            self._memory.hold(self, chain.bytes + held)
             wanted = await self._work(chunk, held)
         # Full, as behind `take`, or unwanted: the rest of the epoch is never read.
-        inlet.skip()
+        reader.skip()
         return wanted
 
     async def _work(self, chunk: Chunk, held: int) -> bool:
@@ -162,7 +162,7 @@ class PipelineWorker(Actor):
         now = self.system.now
         if not self._chain.makes:  # the buffer counts what waits to be put
             held = max(0, held - piece.bytes)
-        self._ledger.hold(self, self._chain.bytes + held)
+        self._memory.hold(self, self._chain.bytes + held)
         if not piece.values:
             # Stages that give nothing, such as a filter, must not keep the loop.
             await self._turn()

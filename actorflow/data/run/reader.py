@@ -101,7 +101,7 @@ class SourceReader:
 
     Args:
         source: What to read.
-        place: Of the source, for errors.
+        call_site: Of the source, for errors.
         loop: Whose futures are given.
         workers: Makes a thread for a source that blocks.
         meter: Of the source.
@@ -116,7 +116,7 @@ class SourceReader:
     def __init__(
         self,
         source: Source,
-        place: CallSite,
+        call_site: CallSite,
         loop: AbstractEventLoop,
         workers: Callable[[], Workers],
         meter: StageMeter,
@@ -128,7 +128,7 @@ class SourceReader:
         unclosed: Callable[[BaseException], None] | None = None,
     ) -> None:
         self._source = source
-        self._call_site = place
+        self._call_site = call_site
         self._loop = loop
         self._meter = meter
         self._now = now

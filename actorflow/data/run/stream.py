@@ -46,15 +46,15 @@ class Stream:
     def __init__(
         self,
         source: Source,
-        place: CallSite,
+        call_site: CallSite,
         stages: Sequence[Stage],
         position: Mapping[str, Any] | None,
-        told: Callable[[], str] = lambda: "a pipeline",
+        describe: Callable[[], str] = lambda: "a pipeline",
     ) -> None:
-        self._told = told
+        self._describe = describe
         self._since = 0.0  # since when those wait who do
         self._source = source
-        self._call_site = place
+        self._call_site = call_site
         self._stages = tuple(stages)
         self._position = Position.of(source, stages, position)
         self._system: ActorSystem | None = None
@@ -66,7 +66,7 @@ class Stream:
         self._unclosed: list[BaseException] = []
         self._given = 0
         self._waited_s = self._opened_s = self._closed_s = 0.0
-        self._ledger = MemoryAccount()
+        self._memory = MemoryAccount()
         self._meters: list[StageMeter] = []
 
     # -- life --------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Stream:
             self._ready.clear()
             # Whoever waits finds that it was left.
             self._wake()
-            self._ledger.hold(self, 0)
+            self._memory.hold(self, 0)
             unclosed, self._unclosed = self._unclosed, []
             if unclosed and error is not None:  # which leaves
                 log.error("%s", unclosed[0], exc_info=unclosed[0])
@@ -156,7 +156,7 @@ class Stream:
                 f"input/{i}",
                 part.room,
                 last_meter,
-                self._ledger,
+                self._memory,
                 part.max_bytes,
                 None if part.limit is None else part.limit.call_site,
                 name=f"buffer-{i}",
@@ -170,7 +170,7 @@ class Stream:
                 left,
                 buffer,
                 (first_meter, last_meter),
-                self._ledger,
+                self._memory,
                 None if part.gathers else part.max_bytes,  # batches are put one by one
                 name=f"segment-{i}",
             )
@@ -214,7 +214,7 @@ class Stream:
                 now=system.now,
                 loop=system.loop,
                 max_bytes=stage.max_bytes,
-                chance=stage.workers.random,
+                draws=stage.workers.random,
                 keeps=isinstance(mapper, ProcessMapper) and not part.stacks,
             )
 
@@ -260,7 +260,7 @@ class Stream:
         if self._system is None or not any(not waiter.done() for waiter in self._waiters):
             return None
         number = self._position.taken + self._given
-        return InputEntry(f"batch {number} of {self._told()}", self._system.now() - self._since)
+        return InputEntry(f"batch {number} of {self._describe()}", self._system.now() - self._since)
 
     async def _more(self) -> None:
         """Waits until there is an element."""
@@ -306,7 +306,7 @@ class Stream:
                 self._buffer.try_tell(Onward(False))
             values = [value for value, _ in pairs]
             self._ready.extend(values)
-            self._ledger.hold(self, nbytes(values))
+            self._memory.hold(self, nbytes(values))
         self._wake()
         return True
 
@@ -344,8 +344,8 @@ class Stream:
             seconds=seconds,
             elements=self._given,
             waiting=self._waited_s / seconds if seconds > 0 else 0.0,
-            bytes=self._ledger.now,
-            peak_bytes=self._ledger.peak,
+            bytes=self._memory.now,
+            peak_bytes=self._memory.peak,
         )
 
 

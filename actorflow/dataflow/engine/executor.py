@@ -34,7 +34,7 @@ class Executor:
         max_messages: What the mailbox of each resource may hold.
         producers: Who could put something into what others wait for.
         starvation_s: How long a wait may last that nobody could end; None for ever.
-        exchange: Takes what steps send to other processes; None where programs are not cut.
+        token_sender: Takes what steps send to other processes; None where programs are not cut.
 
     Attributes:
         devices: What it computes on.
@@ -53,7 +53,7 @@ class Executor:
         max_messages: int,
         producers: Producers,
         starvation_s: float | None,
-        exchange: TokenSender | None = None,
+        token_sender: TokenSender | None = None,
     ) -> None:
         self._system = system
         dispatch = system.dispatch  # raises when the system is not open
@@ -70,7 +70,7 @@ class Executor:
             sender=system.nobody,
             source=source,
             sequence=itertools.count(1),
-            token_sender=exchange,
+            token_sender=token_sender,
         )
 
     def install(self, program: Program) -> Partition:

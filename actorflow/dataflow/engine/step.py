@@ -125,7 +125,7 @@ class Step:
 
     def __repr__(self) -> str:
         state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
-        return f"<Step {self.id}, {state}>"
+        return f"<{type(self).__name__} {self.id}, {state}>"
 
     def arrive(self, k: int, value: Any, node: PlanNode) -> None:
         """Takes the value of fetch `k`; the last one ends the step."""

@@ -6,6 +6,16 @@ needs more: to talk to other actors, to look at a clock, to keep state that is n
 A gradient of some rows stays one from the node to the commit when the rule takes those; an update
 then costs what its rows cost. ORDER: so that rows can be put in place, nothing here holds a snapshot
 of a variable or of the state any more when the commit is sent.
+
+| to each variable | lane | what comes back |
+| --- | --- | --- |
+| `Borrow` | data, asked | a snapshot and its version, the base of the update |
+| `StageUpdate` | data, asked | checked and kept, or refused; where a block holds it, once its turn has come |
+| `FillSlots` | data, asked | kept: a copy of a large value, of which rows change and which others hold |
+| `CommitUpdate`, else `DiscardUpdate` | control | nothing |
+
+ORDER: after a refusal too it waits for every other answer to StageUpdate, so that no DiscardUpdate overtakes
+one; and from the last answer on it awaits nothing until all is told.
 """
 
 from __future__ import annotations
@@ -176,7 +186,7 @@ class OptimizerActor(Actor):
         source: Source,
         submit: Callable[..., None] | None,
         order: Sequence[str] | None = None,
-        tally: WriteCounts | None = None,
+        write_counts: WriteCounts | None = None,
     ) -> OptimizerActor:
         """Tells the actor which variables it trains and where to compute; called by the session.
 
@@ -185,7 +195,7 @@ class OptimizerActor(Actor):
             source: Names the updates.
             submit: How it computes on a device's threads; None computes inline.
             order: The names in the order in which everybody locks them.
-            tally: Where dropped updates are counted.
+            write_counts: Where dropped updates are counted.
 
         Raises:
             GraphError: when it already trains for a session; when it has no rule but what `minimize`
@@ -201,7 +211,7 @@ class OptimizerActor(Actor):
         self._order = self._names if order is None else tuple(order)
         self._source = source
         self._submit = submit
-        self._write_counts = tally or self._write_counts
+        self._write_counts = write_counts or self._write_counts
         return self
 
     async def receive(self, message: Any) -> None:

@@ -47,17 +47,19 @@ class InstalledPart:
 
 
 def partition_of(
-    program: Program, gates: TransferControls, names: Mapping[str, str], home: str
+    program: Program, controls: TransferControls, names: Mapping[str, str], home: str
 ) -> Partitioning:
     """Returns the parts of a program by the names of processes.
 
     Args:
         program: The whole, without copies.
-        gates: What its transfers wait for.
+        controls: What its transfers wait for.
         names: The name of each process by how its devices call it, `/job:ps/task:0`.
         home: Where the fetches lie, by its name.
     """
-    return partition_program(program, lambda device: names[process_of(device)], home, within_process, gates)
+    return partition_program(
+        program, lambda device: names[process_of(device)], home, within_process, controls
+    )
 
 
 def install_part(prepare: PreparePart, process: str, graph: Graph, executor: Executor) -> InstalledPart:
@@ -111,15 +113,15 @@ def describe_placement(moves: Moves) -> dict[str, tuple[Any, ...]]:
     return {
         "moved": tuple(moves.devices.items()),
         "after": tuple(moves.after.items()),
-        "gates": tuple(
+        "controls": tuple(
             (edge.node, edge.output, device, c) for (edge, device), c in moves.transfer_controls.items()
         ),
     }
 
 
 def _moves(prepare: PreparePart) -> Moves:
-    gates = {(Edge(node, output), device): after for node, output, device, after in prepare.gates}
-    return Moves(dict(prepare.moved), dict(prepare.after), gates)
+    controls = {(Edge(node, output), device): after for node, output, device, after in prepare.controls}
+    return Moves(dict(prepare.moved), dict(prepare.after), controls)
 
 
 def _port(graph: Graph, out: Output, process: str) -> Port:

@@ -119,7 +119,7 @@ def executor_of(
             max_messages=max_messages,
             producers=Producers(system.now),
             starvation_s=None,
-            exchange=exchange,
+            token_sender=exchange,
         )
 
     return make

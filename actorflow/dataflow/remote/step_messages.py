@@ -48,7 +48,7 @@ class PreparePart:
         placement: The first device of each node that is needed and runs, by name.
         moved: What a placer has moved: nodes of the program by index, and their devices.
         after: The control inputs that it has given to nodes.
-        gates: For what its transfers wait: (node, output, device, nodes).
+        controls: For what its transfers wait: (node, output, device, nodes).
         lower: Whether all loops, branches and calls run as nodes of their own; see `plan.control.flatten`.
         home: The process where the fetches lie.
         processes: All of the session's.
@@ -70,7 +70,7 @@ class PreparePart:
     initialises: str = ""
     moved: tuple[tuple[int, str], ...] = ()
     after: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    gates: tuple[tuple[int, int, str, tuple[int, ...]], ...] = ()
+    controls: tuple[tuple[int, int, str, tuple[int, ...]], ...] = ()
     lower: bool = False
 
 

@@ -67,7 +67,7 @@ class AccumulatorActor(ResourceActor):
         super().__init__(name)
         self.spec = spec
         self.mean = reduction == "mean"
-        self.rule = AccumulatorRule(name, self.fresh)
+        self.rule_state = AccumulatorRule(name, self.fresh)
 
     def fresh(self) -> Any:
         """Returns a sum of nothing."""
@@ -75,7 +75,7 @@ class AccumulatorActor(ResourceActor):
 
     def obey(self, body: Any, who: Any) -> Sequence[Replied]:
         """What the rule answers."""
-        rule = self.rule
+        rule = self.rule_state
         match body:
             case ApplyGradient(grad, local_step):
                 settled = self.check(*grad)
@@ -96,19 +96,19 @@ class AccumulatorActor(ResourceActor):
 
     def cancelled(self, who: Any) -> Sequence[Replied]:
         """Lets the next go on."""
-        return self.rule.cancel(who)
+        return self.rule_state.cancel(who)
 
     def take_back(self, taken: Any) -> Sequence[Replied]:
         """Puts the gradients back."""
-        return self.rule.give_back(taken)
+        return self.rule_state.give_back(taken)
 
     def waiting(self) -> Iterable[Any]:
         """Those who take."""
-        return [who for who, _ in self.rule.takes]
+        return [who for who, _ in self.rule_state.takes]
 
     def describe_contents(self) -> str:
         """How many gradients there are."""
-        count = self.rule.sum.count
+        count = self.rule_state.sum.count
         return f"gradients ({count})" if count else ""
 
     def outputs_of(self, value: Any) -> Any:

@@ -13,6 +13,13 @@ be complete: batch by batch, and within a batch as they stood in it.
   fails with OutOfRange; with `allow_small` it gets what is ready, at least one.
 * Tuples given back are ready again, at their old place in the order.
 
+How far it is from taking nothing in:
+
+               close   cancel
+    open       closed  cancelled
+    closed     .       cancelled
+    cancelled  .       .
+
 Source: TensorFlow's `barrier_ops.cc`.
 Deviation: there an insert that fails half way leaves what it had put in; a waiting take holds the
 tuples that it has so far, out of the order of those that come later; a small take from a closed barrier
@@ -24,16 +31,45 @@ Pure: every event returns who is answered and how.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Any
 
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import OutOfRange, QueueClosed, StateError, pluralise
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 
 MISSING = object()
 """Stands where a component has not come yet."""
+
+
+_SUMMED = 256  # of so many keys at most `validate` looks at each, since it does after every event
+
+
+class BarrierPhase(Enum):
+    """How far a barrier is from taking nothing in."""
+
+    OPEN = auto()
+    CLOSED = auto()  # no new key comes; those begun may still be completed
+    CANCELLED = auto()  # nothing comes, and what was incomplete was dropped
+
+
+class BarrierEvent(Enum):
+    """What brings a barrier nearer to that: a `close`, without or with `cancel`."""
+
+    CLOSE = auto()
+    CANCEL = auto()
+
+
+TRANSITIONS: Mapping[tuple[BarrierPhase, BarrierEvent], BarrierPhase] = {
+    (BarrierPhase.OPEN, BarrierEvent.CLOSE): BarrierPhase.CLOSED,
+    (BarrierPhase.OPEN, BarrierEvent.CANCEL): BarrierPhase.CANCELLED,
+    (BarrierPhase.CLOSED, BarrierEvent.CANCEL): BarrierPhase.CANCELLED,
+}
+"""The table above. A close that is not in it is refused."""
 
 
 @dataclass(slots=True)
@@ -59,6 +95,7 @@ class WaitingTake:
     allow_small: bool
 
 
+@validates("insert", "take", "close", "cancel", "give_back")
 @dataclass(slots=True, repr=False)
 class BarrierRule:
     """The state of one barrier of tuples of `width` components.
@@ -69,6 +106,8 @@ class BarrierRule:
 
     Attributes:
         capacity: How many keys there may be, ready ones included; None is no limit.
+        phase: How far it is from taking nothing in.
+        story: What closed it, or came back. What is put in and taken is not in it: that would be all.
     """
 
     name: str
@@ -78,8 +117,18 @@ class BarrierRule:
     ready: list[BarrierTuple] = field(default_factory=list)
     takes: deque[WaitingTake] = field(default_factory=deque)
     batches: int = 0
-    closed: bool = False
-    cancelled: bool = False
+    phase: BarrierPhase = BarrierPhase.OPEN
+    story: Story = field(default_factory=Story)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no new key may come."""
+        return self.phase is not BarrierPhase.OPEN
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nothing may come, and what was incomplete was dropped."""
+        return self.phase is BarrierPhase.CANCELLED
 
     def __repr__(self) -> str:
         limit = "unbounded" if self.capacity is None else self.capacity
@@ -126,26 +175,54 @@ class BarrierRule:
         Raises:
             StateError: when it is closed, unless this close cancels and the one before did not.
         """
-        if self.cancelled or (self.closed and not cancel):
+        event = BarrierEvent.CANCEL if cancel else BarrierEvent.CLOSE
+        phase = TRANSITIONS.get((self.phase, event))
+        if phase is None:
             message = f"barrier {self.name!r} is closed already"
             hint = "a second close may only drop what is incomplete" if not self.cancelled else None
             raise StateError(message, hint=hint)
-        self.closed = True
+        self.story.append((event.name.lower(), len(self.ready), len(self.incomplete), len(self.takes)))
+        self.phase = phase
         if cancel:
-            self.cancelled = True
             self.incomplete.clear()
         return [Replied(who, True), *self._flush()]
 
     def cancel(self, who: Hashable) -> list[Replied]:
         """Forgets the takes of `who`, who is not answered; the next waiters go on."""
+        waited = len(self.takes)
         self.takes = deque(take for take in self.takes if take.who != who)
+        if len(self.takes) != waited:
+            self.story.append(("forget", len(self.takes)))
         return self._flush()
 
     def give_back(self, tuples: Sequence[BarrierTuple]) -> list[Replied]:
         """Makes tuples ready again that were taken and not used."""
         for each in tuples:
             heappush(self.ready, each)
+        self.story.append(("give_back", len(tuples)))
         return self._flush()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        if (what := self._violation()) is not None:
+            raise self.story.broken(what)
+
+    def _violation(self) -> str | None:
+        if self.takes and (count := self._count(self.takes[0])) is not None:
+            return f"barrier {self.name!r}: the head waits for more than is there, got {count} for it"
+        if self.cancelled and self.incomplete:
+            return f"barrier {self.name!r}: CANCELLED drops what is incomplete, got {len(self.incomplete)}"
+        if len(self.ready) + len(self.incomplete) > _SUMMED:
+            return None
+        for each in (*self.ready, *self.incomplete.values()):
+            missing = sum(component is MISSING for component in each.components)
+            complete = self.incomplete.get(each.key) is not each
+            if each.missing != missing or complete != (missing == 0) or len(each.components) != self.width:
+                where = "ready" if complete else "incomplete"
+                return f"barrier {self.name!r}: a key is ready when all is there, got {each} in {where}"
+            if not 0 <= each.batch < self.batches:
+                return f"barrier {self.name!r}: there were {self.batches} batches, got {each}"
+        return None
 
     def _check(self, component: int, keys: Sequence[bytes]) -> None:
         """Raises what `insert` says, before anything is changed."""

@@ -17,18 +17,55 @@ of one of them, beside its register:
 Nobody here waits for anything but the end of blocks and of staged updates. Blocks lock, and updates are
 staged, in an order that all share (`graph.atomic_block`): so there is no ring.
 
+How far a block has come, at one variable:
+
+             lock  write    publish  roll back
+    free     held  .        .        .
+    held     .     written  free     free
+    written  .     .        free     free
+
 Pure: who waits is opaque, and the caller handles those whom `next` lets go on, one after the other.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from actorflow.dataflow.state.register import Forget, Register, Source
-from actorflow.errors import InternalError
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
+
+
+class LockPhase(Enum):
+    """How far a block has come, at one variable."""
+
+    FREE = auto()
+    HELD = auto()  # by a block that has asked for nothing yet
+    WRITTEN = auto()  # by one that has a working copy: it may have been written to
+
+
+class LockEvent(Enum):
+    """What a block does."""
+
+    LOCK = auto()
+    WRITE = auto()  # it asks for the working copy, for the first time
+    PUBLISH = auto()  # it ends well
+    ROLL_BACK = auto()  # it ends otherwise
+
+
+TRANSITIONS: Mapping[tuple[LockPhase, LockEvent], LockPhase] = {
+    (LockPhase.FREE, LockEvent.LOCK): LockPhase.HELD,
+    (LockPhase.HELD, LockEvent.WRITE): LockPhase.WRITTEN,
+    (LockPhase.HELD, LockEvent.PUBLISH): LockPhase.FREE,
+    (LockPhase.HELD, LockEvent.ROLL_BACK): LockPhase.FREE,
+    (LockPhase.WRITTEN, LockEvent.PUBLISH): LockPhase.FREE,
+    (LockPhase.WRITTEN, LockEvent.ROLL_BACK): LockPhase.FREE,
+}
+"""The table above. What is not in it does not happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +89,24 @@ class _LockWaiter:
     also: Callable[[], bool] | None = None
 
 
+@validates("lock", "write", "next", "take", "state", "end", "leave", "everyone", "forget")
 class Locks:
     """The lock of one variable.
 
     INVARIANT: a block holds it or updates are staged, never both; `working` is there only while a block
     holds it.
+
+    Attributes:
+        phase: How far the block that holds it has come.
+        story: Which blocks held it last. Reads and writes of others are not in it: those are the hot path.
     """
 
-    __slots__ = ("_base", "holder", "line", "register", "working")
+    __slots__ = ("_base", "holder", "line", "phase", "register", "story", "working")
 
     def __init__(self, register: Register) -> None:
         self.register = register
+        self.phase = LockPhase.FREE
+        self.story = Story()
         self.holder: LockOwner | None = None
         self.working: Register | None = None
         self.line: deque[_LockWaiter] = deque()
@@ -121,15 +165,17 @@ class Locks:
         """Gives the lock to a block; it is free."""
         if self.holder is not None:
             message = f"variable {self.register.name!r} was locked twice, by {self.holder} and {owner}"
-            raise InternalError(message)
+            raise self.story.broken(message)
+        self._move(LockEvent.LOCK, owner)
         self.holder = owner
 
     def state(self, owner: LockOwner) -> Register:
         """Returns the working copy of the holder."""
         if owner != self.holder:
             message = f"{owner} does not hold variable {self.register.name!r}"
-            raise InternalError(message)
+            raise self.story.broken(message)
         if self.working is None:
+            self._move(LockEvent.WRITE, owner)
             self.working = self.register.fork()
             self._base = self.register.version
         return self.working
@@ -146,6 +192,34 @@ class Locks:
         """
         if owner != self.holder:
             return
+        self._move(LockEvent.PUBLISH if publish else LockEvent.ROLL_BACK, owner)
         working, self.working, self.holder = self.working, None, None
         if working is not None and publish:
             self.register.adopt(working, self._base)
+
+    def _move(self, event: LockEvent, owner: LockOwner) -> None:
+        self.story.append((event.name.lower(), owner.block, owner.step))
+        phase = TRANSITIONS.get((self.phase, event))
+        if phase is None:
+            what = f"nothing follows {event.name} by {owner} in {self.phase.name}"
+            raise self.story.broken(what)
+        self.phase = phase
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        if (what := self._violation()) is not None:
+            raise self.story.broken(what)
+
+    def _violation(self) -> str | None:
+        name, phase = self.register.name, self.phase
+        if (phase is LockPhase.FREE) != (self.holder is None):
+            return f"variable {name!r} is FREE while no block holds it, got {phase.name} and {self.holder}"
+        if (phase is LockPhase.WRITTEN) != (self.working is not None):
+            return f"variable {name!r} has a working copy while it is WRITTEN, got {phase.name}"
+        if self.holder is not None and self.register.staged:
+            staged = len(self.register.staged)
+            return f"variable {name!r} is held or has staged updates, got {self.holder} and {staged} of these"
+        for register in filter(None, (self.register, self.working)):
+            if (what := register.violation()) is not None:
+                return what
+        return None

@@ -93,13 +93,13 @@ class QueueActor(StarvableActor):
         everyone who waits for room or elements hears ActorDied.
 
     Args:
-        lines: The rule, with its store; `has_ended` tells it which steps have ended.
+        rule: The rule, with its store; `has_ended` tells it which steps have ended.
         components: What each component of an element fits.
         padded: Whether batches are made of elements of different shapes, filled up.
     """
 
-    def __init__(self, lines: QueueRule, components: Sequence[Spec], *, padded: bool = False) -> None:
-        self.rule_state = lines
+    def __init__(self, rule: QueueRule, components: Sequence[Spec], *, padded: bool = False) -> None:
+        self.rule_state = rule
         self.components = tuple(components)
         self._stack = arrays.stack_padded if padded else arrays.stack
         self._batches: set[Reply] = set()  # who is to get stacked elements

@@ -123,7 +123,7 @@ class Register:
     Args:
         name: The variable's, for errors.
         spec: What its values fit.
-        tally: Where its writes are counted; by default in one of its own.
+        write_counts: Where its writes are counted; by default in one of its own.
     """
 
     __slots__ = (
@@ -138,7 +138,7 @@ class Register:
         "version",
     )
 
-    def __init__(self, name: str, spec: Spec, tally: WriteCounts | None = None) -> None:
+    def __init__(self, name: str, spec: Spec, write_counts: WriteCounts | None = None) -> None:
         self.name = name
         self.spec = spec
         self.value: Array | None = None
@@ -146,7 +146,7 @@ class Register:
         self.last: dict[Source, tuple[int, int]] = {}
         self.staged: dict[GroupId, Staged | StagedRows] = {}
         self.counted: dict[Source, tuple[int, Array]] = {}
-        self.write_counts = WriteCounts() if tally is None else tally
+        self.write_counts = WriteCounts() if write_counts is None else write_counts
         self.forked_from: Register | None = None
 
     def read(self) -> tuple[Array, int]:
@@ -399,6 +399,18 @@ class Register:
     def discard(self, group: GroupId) -> None:
         """Forgets a staged update, if there is one."""
         self.staged.pop(group, None)
+
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do. `Locks` asks after each of its events."""
+        if (self.value is None) != (self.version == 0) or self.version < 0:
+            there = "no value" if self.value is None else "a value"
+            return f"variable {self.name!r} has a value from version 1 on, got {there} at {self.version}"
+        if self.staged and self.value is None:
+            return f"variable {self.name!r} has a value to update, got {len(self.staged)} staged and none"
+        if self.value is not None and not self.spec.fits(self.value.shape, self.value.dtype):
+            got = f"{show(self.value.shape)} {self.value.dtype.name}"
+            return f"variable {self.name!r} holds {self.spec}, got {got}"
+        return None
 
     def check(self, value: Array) -> None:
         """Raises SpecError when `value` is not one that the variable may hold."""

@@ -180,8 +180,8 @@ class VariableActor(Actor):
     Fails: a refused message changes nothing and is answered with its error; the actor goes on.
     """
 
-    def __init__(self, name: str, spec: Spec, tally: WriteCounts | None = None) -> None:
-        self.register = Register(name, spec, tally)
+    def __init__(self, name: str, spec: Spec, write_counts: WriteCounts | None = None) -> None:
+        self.register = Register(name, spec, write_counts)
         self.locks = Locks(self.register)
 
     def receive(self, message: Any) -> Any:
@@ -194,6 +194,10 @@ class VariableActor(Actor):
         if self.locks.quiet or self._may_go_on(message):
             self._answer(message)
         return None
+
+    def on_dump(self) -> list[str]:
+        """Returns which blocks held it last, if any did."""
+        return [f"story: {self.locks.story}"] if self.locks.story else []
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails who still waits."""

@@ -13,7 +13,8 @@ class StarvableActor(Actor):
 
     A subclass calls `detector.waits` when a call begins to wait for elements and `detector.end_wait` when it
     no longer does, and answers `LOOK` with `look()`. It must call `on_start` and `on_stop` of this
-    class where it has its own. One that lets nobody wait need not do anything.
+    class where it has its own. One that lets nobody wait need not do anything. What its rule, in
+    `rule_state`, went through last is told by `dump`.
 
     Attributes:
         detector: The rule; None where nobody wants to know.
@@ -30,6 +31,14 @@ class StarvableActor(Actor):
         """Nobody starves here any more."""
         if self.detector is not None:
             self.detector.end()
+
+    def on_dump(self) -> list[str]:
+        """Returns what its rules went through last, as far as that is anything."""
+        story = getattr(getattr(self, "rule_state", None), "story", None)
+        told = [f"story: {story}"] if story else []
+        if self.detector is not None and self.detector.story:
+            told.append(f"looks for who starves: {self.detector.story}")
+        return told
 
     def look(self) -> None:
         """Lets go whoever starves."""

@@ -79,10 +79,10 @@ class _UserCall:
     While it waits for its turn it is a node of the wait-for graph; from then on its code is.
     """
 
-    __slots__ = ("asked", "cancelled", "code", "performer", "reply", "task", "timer")
+    __slots__ = ("asked", "cancelled", "code", "actor", "reply", "task", "timer")
 
-    def __init__(self, call: Call, performer: UserCodeActor) -> None:
-        self.performer = performer
+    def __init__(self, call: Call, actor: UserCodeActor) -> None:
+        self.actor = actor
         self.code: Code | None = None
         self.asked: RunUserCode = call.body
         self.reply: Reply = call.reply
@@ -92,7 +92,7 @@ class _UserCall:
 
     def blocked(self) -> Blocked[Any]:
         """Returns what it waits for before it begins: the end of one of those that run."""
-        return Blocked((), tuple(self.performer.running()))
+        return Blocked((), tuple(self.actor.running()))
 
     def no_timer(self) -> None:
         if self.timer is not None:

@@ -23,7 +23,7 @@ class SizeCache:
         self._lock = threading.Lock()  # kernels run on several threads
 
     def __repr__(self) -> str:
-        return f"Kept({len(self._values)} values, {self.bytes} of {self.max_bytes} bytes)"
+        return f"<SizeCache of {len(self._values)} values, {self.bytes} of {self.max_bytes} bytes>"
 
     def get(self, key: Hashable) -> Any:
         """Returns the value of the key, None when it is not kept."""

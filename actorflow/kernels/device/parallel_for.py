@@ -1,4 +1,8 @@
-"""Runs work in parts, by the thread that began it and by those that have nothing else to do."""
+"""Runs work in parts, by the thread that began it and by those that have nothing else to do.
+
+Whoever cuts work does so by its shapes alone: then bits depend neither on how many threads there are nor on
+which of them had time.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def partition_program(
     process_of: Callable[[str], Process],
     home: Process,
     within: Callable[[str], str] = str,
-    gates: TransferControls = NO_CONTROLS,
+    controls: TransferControls = NO_CONTROLS,
 ) -> Partitioning:
     """Returns the parts of a program that has no copies yet.
 
@@ -98,13 +98,13 @@ def partition_program(
         process_of: The process of a device.
         home: The process where the fetches lie.
         within: What a process calls a device of its own.
-        gates: (output, device) -> nodes of that device for which the transfer waits: its sender hears from
+        controls: (output, device) -> nodes of that device for which the transfer waits: its sender hears from
             them by a bare token. Only where one device of that process takes the value.
 
     Raises:
         PlacementError: when a loop over several processes has no predicate.
     """
-    return _Partitioner(program, process_of, home, within, gates).result()
+    return _Partitioner(program, process_of, home, within, controls).result()
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class _Partitioner:
         process_of: Callable[[str], Process],
         home: Process,
         within: Callable[[str], str],
-        gates: TransferControls,
+        controls: TransferControls,
     ) -> None:
         of = [process_of(n.device) if n.device else home for n in program.nodes]
         # Fetches lie in one process, the home of the step.
@@ -149,8 +149,8 @@ class _Partitioner:
         self._program = program
         self._nodes = program.nodes
         self._within = within
-        self._held = transfer_controls(program, self._of, process_of, gates)
-        self._copied = copy_controls(program, self._of, process_of, gates)
+        self._held = transfer_controls(program, self._of, process_of, controls)
+        self._copied = copy_controls(program, self._of, process_of, controls)
         self._fed = {i: k for k, i in enumerate(program.feeds)}
         self._fetched = {i: k for k, i in enumerate(program.fetches)}
         self._drafts: dict[Process, _PartDraft] = {}

@@ -33,18 +33,18 @@ _ON_HOST = frozenset(
 )
 
 
-def with_copies(program: Program, host: str, gates: TransferControls = NO_CONTROLS) -> Program:
+def with_copies(program: Program, host: str, controls: TransferControls = NO_CONTROLS) -> Program:
     """Returns the program with a COPY node on every edge between devices; itself when there is none.
 
     A COPY node has the device that it copies to, `attrs["source"]` names the other, and it fails in
-    the name of the node that made the value. `gates` says for which nodes the copy of a value to a device
+    the name of the node that made the value. `controls` says for which nodes the copy of a value to a device
     waits besides; whoever chose these knew the nodes with that device, so it must be made for these alone.
     """
     if all(_home(node, host) == host for node in program.nodes):
         return program
     nodes = list(program.nodes)
     homes = [_home(node, host) for node in nodes]
-    open_ways = _shared_copies(program, homes, host) if gates else frozenset()
+    open_ways = _shared_copies(program, homes, host) if controls else frozenset()
     made: dict[tuple[Edge, str, tuple[str, ...]], Edge] = {}
 
     def brought(edge: Edge, to: str, frame: tuple[str, ...]) -> Edge:
@@ -78,7 +78,7 @@ def with_copies(program: Program, host: str, gates: TransferControls = NO_CONTRO
                     inputs=(edge,),
                     # The controls were chosen for the nodes of that device alone: a copy that serves others
                     # as well must not wait for them.
-                    controls=() if (edge, to) in open_ways else gates.get((edge, to), ()),
+                    controls=() if (edge, to) in open_ways else controls.get((edge, to), ()),
                     attrs={"source": source},
                     outputs=(maker.outputs[edge.output],),
                     device=to,

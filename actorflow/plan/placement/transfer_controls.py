@@ -21,20 +21,20 @@ HeldTransfers = Mapping[tuple[Edge, str], tuple[int, ...]]
 
 
 def copy_controls(
-    program: Program, of: Sequence[str], process_of: Callable[[str], str], gates: TransferControls
+    program: Program, of: Sequence[str], process_of: Callable[[str], str], controls: TransferControls
 ) -> TransferControls:
     """Returns the controls of transfers within a process; those between processes: `transfer_controls`."""
     # A feed starts on every process: it is not transferred.
     fed = frozenset(program.feeds)
     return {
         (edge, device): after
-        for (edge, device), after in gates.items()
+        for (edge, device), after in controls.items()
         if edge.node not in fed and of[edge.node] == process_of(device)
     }
 
 
 def transfer_controls(
-    program: Program, of: Sequence[str], process_of: Callable[[str], str], gates: TransferControls
+    program: Program, of: Sequence[str], process_of: Callable[[str], str], controls: TransferControls
 ) -> HeldTransfers:
     """Returns which transfers between processes wait, and for which nodes.
 
@@ -42,9 +42,9 @@ def transfer_controls(
         program: The whole.
         of: The process of each node.
         process_of: The process of a device.
-        gates: What the placer wants.
+        controls: What the placer wants.
     """
-    if not gates:
+    if not controls:
         return {}
     takers: dict[tuple[Edge, str], set[str]] = {}
     for i, node in enumerate(program.nodes):
@@ -53,7 +53,7 @@ def transfer_controls(
                 takers.setdefault((source, of[i]), set()).add(node.device)
     fed = frozenset(program.feeds)
     found: dict[tuple[Edge, str], tuple[int, ...]] = {}
-    for (edge, device), after in gates.items():
+    for (edge, device), after in controls.items():
         to = process_of(device)
         crosses = edge.node not in fed and of[edge.node] != to
         # A value goes to a process once. So it waits only where its control speaks for all who take it there:

@@ -55,7 +55,7 @@ class ChoicePoint:
         return -1 - self.names.index(text) if text in self.names else None
 
     def __repr__(self) -> str:
-        return f"<Point '{self.label}' asked {self.count} times>"
+        return f"<ChoicePoint '{self.label}' asked {self.count} times>"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,11 +110,11 @@ class Choices:
         taken: The deviations so far, in order.
     """
 
-    def __init__(self, chooser: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self.taken: list[Deviation] = []
         self._points: dict[str, ChoicePoint] = {}
-        self._meet: Callable[[ChoicePoint], None] = chooser.meet
-        self._draw = chooser.draw
+        self._meet: Callable[[ChoicePoint], None] = scheduler.meet
+        self._draw = scheduler.draw
         self._final: tuple[Asked, ...] | None = None
 
     def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> ChoicePoint:

@@ -79,7 +79,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.systems: list[Any] = []
         self.lifetimes: list[Lifetime] = []
         # Code outside of all hosts and tasks runs here.
-        self.main_lane = Strand(self.choices.point("main"))
+        self.main_strand = Strand(self.choices.point("main"))
         self._look_at = 1
         self._tidy_at = _TIDY
         self._now = 0.0
@@ -108,11 +108,11 @@ class SimLoop(asyncio.BaseEventLoop):
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
         if context is None:
-            context, lane = copy_context(), STRAND.get()
+            context, strand = copy_context(), STRAND.get()
         else:
             # Callbacks inherit the strand of whoever asked for them, by the context.
-            lane = context.get(STRAND)
-        handle = SimHandle(callback, args, self, context, lane or self.main_lane)
+            strand = context.get(STRAND)
+        handle = SimHandle(callback, args, self, context, strand or self.main_strand)
         self._ready.append(handle)
         return handle
 
@@ -128,11 +128,11 @@ class SimLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> TimerHandle:
         """Runs `callback` at a virtual time, or as many ticks later as is chosen; never before."""
-        lane = (STRAND.get() if context is None else context.get(STRAND)) or self.main_lane
-        if lane.timers is None:
+        strand = (STRAND.get() if context is None else context.get(STRAND)) or self.main_strand
+        if strand.timers is None:
             # A point of its own: a timer that is late is not a strand that is delayed.
-            lane.timers = self.choices.point(f"timer of {lane.label}")
-        late = self.choices.choose(lane.timers)
+            strand.timers = self.choices.point(f"timer of {strand.label}")
+        late = self.choices.choose(strand.timers)
         return self.at(when + late * TICK_S if late > 0 else when, callback, *args, context=context)
 
     def at(
@@ -146,7 +146,7 @@ class SimLoop(asyncio.BaseEventLoop):
             message = f"a timer is set for a time, got {when}"
             raise ValueError(message)
         timer = SimTimerHandle(when, callback, args, self, context)
-        timer.strand = timer._context.get(STRAND) or self.main_lane  # type: ignore[attr-defined]
+        timer.strand = timer._context.get(STRAND) or self.main_strand  # type: ignore[attr-defined]
         # Of timers due at one moment that which was set first comes first.
         self._made += 1
         heapq.heappush(self._timers, (when, self._made, timer))
@@ -193,15 +193,15 @@ class SimLoop(asyncio.BaseEventLoop):
             context.run(STRAND.set, STRAND.get())
             context.run(ENVIRONMENT.set, ENVIRONMENT.get())
         maker = context.get(STRAND)
-        lane = context.run(self.enter_strand, label)
+        strand = context.run(self.enter_strand, label)
         if shared and maker is not None and maker.ring:
             # The task of an actor begins in the ring's strand: handlers begin in the mailbox's order.
             context.run(STRAND.set, maker)
         # A number before the constructor, which puts the task into a set.
         self._made += 1
-        task = SimTask(self._made, lane, coro, name=given, loop=self, context=context)
+        task = SimTask(self._made, strand, coro, name=given, loop=self, context=context)
         # What the task does from now on is its own strand; only how it was begun was the maker's.
-        context.run(STRAND.set, lane)
+        context.run(STRAND.set, strand)
         self.tasks[task.number] = task
         return task
 
@@ -220,9 +220,9 @@ class SimLoop(asyncio.BaseEventLoop):
         outer = STRAND.get()
         if lifetime is None and outer is not None:
             lifetime = outer.lifetime
-        lane = Strand(self.choices.point(label, delays), lifetime)
-        STRAND.set(lane)
-        return lane
+        strand = Strand(self.choices.point(label, delays), lifetime)
+        STRAND.set(strand)
+        return strand
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
@@ -247,8 +247,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_at_a_step(self, label: str, job: Callable[[], object]) -> None:
         """Runs `job` in a strand of that name, at the next step or as many ticks later as is chosen."""
         context = copy_context()
-        lane = context.run(self.enter_strand, label)
-        ticks = max(0, self.choices.choose(lane.point))
+        strand = context.run(self.enter_strand, label)
+        ticks = max(0, self.choices.choose(strand.point))
         if ticks:
             self.at(self._now + ticks * TICK_S, job, context=context)
         else:
@@ -279,8 +279,8 @@ class SimLoop(asyncio.BaseEventLoop):
             # All that is ready is delayed, or it was cancelled while it waited.
             if handle is None or handle._cancelled:
                 continue
-            lane: Strand = handle.strand
-            life = lane.lifetime
+            strand: Strand = handle.strand
+            life = strand.lifetime
             if life is not None and (life.dead or life.paused):
                 # A paused host's work is kept for when it goes on, a crashed one's is dropped.
                 if life.paused:
@@ -289,16 +289,16 @@ class SimLoop(asyncio.BaseEventLoop):
             self.steps += 1
             # One comparison a step, for the limit and the garbage together.
             if self.steps >= self._look_at:
-                self._look(lane)
+                self._look(strand)
             callback = handle._callback
             task = getattr(callback, "__self__", None)
             if self.trace is not None:
                 what = "step" if type(task) is SimTask else getattr(callback, "__qualname__", "callback")
-                self.trace.append((self._now, lane.label, what))
+                self.trace.append((self._now, strand.label, what))
             try:
                 handle._context.run(callback, *handle._args)
             except Exception as error:  # noqa: BLE001  as asyncio: the loop goes on, and somebody hears
-                told = {"message": f"a callback in '{lane.label}' raised", "exception": error}
+                told = {"message": f"a callback in '{strand.label}' raised", "exception": error}
                 self.call_exception_handler(told)
             # ORDER: after the step: a task that has ended may end the run.
             if type(task) is SimTask and task.done():
@@ -344,15 +344,15 @@ class SimLoop(asyncio.BaseEventLoop):
                 # at.
                 raise error
 
-    def count_turn(self, lane: Strand) -> None:
+    def count_turn(self, strand: Strand) -> None:
         """Counts the turn of an actor, as a step."""
         self.steps += 1
         if self.steps >= self._look_at:
-            self._look(lane)
+            self._look(strand)
         if self.trace is not None:
-            self.trace.append((self._now, lane.label, "turn"))
+            self.trace.append((self._now, strand.label, "turn"))
 
-    def _look(self, lane: Strand) -> None:
+    def _look(self, strand: Strand) -> None:
         """Looks whether there were too many steps, and for garbage; from time to time."""
         if self.steps >= self._tidy_at:
             self._tidy_at = self.steps + max(_TIDY, 8 * len(self.tasks))  # it walks over all that lives
@@ -360,7 +360,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if self.steps > self.max_steps:
             # The first steps past the limit are watched, to say who keeps running.
             self._busy = self._busy or deadlock_report.Busy(self)
-            report = self._busy.see(lane.label)
+            report = self._busy.see(strand.label)
             if report is not None:
                 hint = (
                     "raise max_steps if so much has to happen, or let what ends it come earlier: a deadline_s"
@@ -412,8 +412,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def park(self, lifetime: Lifetime, callback: Callable[..., object], *args: Any) -> None:
         """Keeps a callback for when the paused host goes on, in the present strand."""
-        lane = STRAND.get() or self.main_lane
-        lifetime.parked.append(SimHandle(callback, args, self, copy_context(), lane))
+        strand = STRAND.get() or self.main_strand
+        lifetime.parked.append(SimHandle(callback, args, self, copy_context(), strand))
 
     def unpark(self, lifetime: Lifetime) -> None:
         """Lets what a paused host has parked run, before all that got ready later."""

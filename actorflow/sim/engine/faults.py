@@ -118,8 +118,8 @@ NO_FAULTS = Faults()
 class FaultInjector:
     """A scheduler with faults laid over it."""
 
-    def __init__(self, chooser: Scheduler, faults: Plan) -> None:
-        self.scheduler = chooser
+    def __init__(self, scheduler: Scheduler, faults: Plan) -> None:
+        self.scheduler = scheduler
         self._planned = Planned(faults)
 
     def meet(self, point: ChoicePoint) -> None:

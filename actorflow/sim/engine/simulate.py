@@ -11,7 +11,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from typing import Any
 from actorflow.errors import Deadlock, Livelock, SimulationError, describe
 from actorflow.runtime.clock import Entropy
 from actorflow.runtime.environment import ENVIRONMENT
+from actorflow.runtime.validation import validation
 from actorflow.sim.checks import check_number, check_whole
 from actorflow.sim.engine import outcomes, patched_environment
 from actorflow.sim.engine.choice import Asked, Choices, Scheduler
@@ -95,7 +96,7 @@ class Outcome:
         Results and errors are told by their `repr`: let a program return plain values, since that of
         an object may show its address, and that of a long array leaves values out.
         """
-        steps = [f"{when!r} s  {lane}  {what}" for when, lane, what in self.trace or ()]
+        steps = [f"{when!r} s  {strand}  {what}" for when, strand, what in self.trace or ()]
         asked = sorted(f"asked {point.label!r} {point.count} times" for point in self.survey)
         return (
             *steps,
@@ -125,6 +126,7 @@ def attempt(
     seed: int = 0,
     limits: Limits | None = None,
     trace: bool = False,
+    validate: bool = False,
 ) -> Outcome:
     """Runs the program and returns what it did, also when it failed.
 
@@ -135,6 +137,7 @@ def attempt(
         seed: Of all chance in the run.
         limits: How long it may take.
         trace: Whether to keep what happened.
+        validate: Whether the state machines of actorflow look at their invariants after every event.
 
     Raises:
         FaultNeverFired: a fault was requested that has no place in this program.
@@ -147,20 +150,23 @@ def attempt(
         raise SimulationError(message, hint=_ELSEWHERE)
     limits = limits or Limits()
     survey: tuple[Asked, ...] = ()
-    if schedule.needs_survey or faults.faults:
-        # A FIFO run tells the points; what fails without any deviation is told without any.
-        first = _once(main, FIFO.scheduler(), NO_FAULT, seed, limits, trace=trace)
-        if first.error is not None:
-            return first
-        survey = first.survey
-    return _once(main, schedule.scheduler(survey), faults.plan(survey), seed, limits, trace=trace)
+    with validation() if validate else nullcontext():
+        if schedule.needs_survey or faults.faults:
+            # A FIFO run tells the points; what fails without any deviation is told without any.
+            first = _once(main, FIFO.scheduler(), NO_FAULT, seed, limits, trace=trace)
+            if first.error is not None:
+                return first
+            survey = first.survey
+        return _once(main, schedule.scheduler(survey), faults.plan(survey), seed, limits, trace=trace)
 
 
-def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limits, *, trace: bool) -> Outcome:
-    harmed = FaultInjector(chooser, faults)
-    choices = Choices(harmed if faults else chooser)
+def _once(
+    main: Main, scheduler: Scheduler, faults: Plan, seed: int, limits: Limits, *, trace: bool
+) -> Outcome:
+    harmed = FaultInjector(scheduler, faults)
+    choices = Choices(harmed if faults else scheduler)
     # By ranks only where the scheduler has some.
-    order = Order(choices, chooser if isinstance(chooser, Ranks) else None)
+    order = Order(choices, scheduler if isinstance(scheduler, Ranks) else None)
     loop = SimLoop(order, max_steps=limits.max_steps, max_seconds=limits.max_seconds)
     if trace:
         loop.trace = []
@@ -188,7 +194,7 @@ def _once(main: Main, chooser: Scheduler, faults: Plan, seed: int, limits: Limit
         kept = None if loop.trace is None else tuple(loop.trace)
         steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
         found = choices.survey()
-        unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
+        unused = (*harmed.unused, *(scheduler.unused if isinstance(scheduler, Planned) else ()))
         late = _clean_up(loop)
         outside.tidy()
     # What came during the clean-up counts only if the run itself was no order to stop.
@@ -245,7 +251,7 @@ def _without_tracer() -> Iterator[None]:
 
 
 def _drive(loop: SimLoop, main: Main, seed: int) -> Any:
-    STRAND.set(loop.main_lane)
+    STRAND.set(loop.main_strand)
     ENVIRONMENT.set(SimulatedEnvironment(loop, entropy=Entropy(seed)))
     return loop.run_until_complete(main())
 

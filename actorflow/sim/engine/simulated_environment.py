@@ -54,7 +54,7 @@ class RingSlot:
         self._prefix = prefix
         self._order = loop.order
         self._choices: Choices = loop.choices
-        self._lanes: dict[str, Strand] = {}
+        self._strands: dict[str, Strand] = {}
         self._in_a_row = 0
         self._gave_way = False
 
@@ -93,11 +93,13 @@ class RingSlot:
 
     def _strand_of(self, entry: tuple[Any, Any]) -> Strand:
         name: str = entry[0].strand
-        lane = self._lanes.get(name)
-        if lane is None:
+        strand = self._strands.get(name)
+        if strand is None:
             # Of the host that the ring belongs to: with it the actor stands still, or dies.
-            lane = self._lanes[name] = Strand(self._choices.point(self._prefix + name), self._strand.lifetime)
-        return lane
+            strand = self._strands[name] = Strand(
+                self._choices.point(self._prefix + name), self._strand.lifetime
+            )
+        return strand
 
 
 class SimWorkers:

@@ -29,7 +29,7 @@ class SimTask(Task[Any]):
     def __init__(
         self,
         number: int,
-        lane: Strand,
+        strand: Strand,
         coro: Coroutine[Any, Any, Any],
         *,
         name: str | None,
@@ -37,12 +37,12 @@ class SimTask(Task[Any]):
         context: Context,
     ) -> None:
         self.number = number  # ORDER: the constructor puts the task into a set
-        self.strand = lane
+        self.strand = strand
         self.failed_alive = False  # it raised while its host lived
         self._born = loop.order.turn, loop.steps
         self._sim = loop
         self._unnamed = name is None
-        super().__init__(coro, loop=loop, name=name or lane.label, context=context)
+        super().__init__(coro, loop=loop, name=name or strand.label, context=context)
 
     def set_name(self, value: object) -> None:
         """Names the task; its strand too, as long as nothing has run since it was made.
@@ -73,7 +73,7 @@ class SimHandle(Handle):
     __slots__ = ("strand",)
 
     def __init__(
-        self, callback: Callable[..., object], args: Any, loop: SimLoop, context: Context, lane: Strand
+        self, callback: Callable[..., object], args: Any, loop: SimLoop, context: Context, strand: Strand
     ) -> None:
         # Without `Handle.__init__`, which looks for the place in the source in debug mode.
         self._callback = callback
@@ -83,7 +83,7 @@ class SimHandle(Handle):
         self._cancelled = False
         self._repr = None
         self._source_traceback = None
-        self.strand = lane
+        self.strand = strand
 
 
 class SimTimerHandle(TimerHandle):

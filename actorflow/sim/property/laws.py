@@ -40,7 +40,12 @@ _MISTAKEN = {"latency": "latency_s", "limit": "limits"}
 
 
 def world(
-    *names: str, latency_s: float = 0.0, seed: int = 0, limits: Limits | None = None, **counts: int
+    *names: str,
+    latency_s: float = 0.0,
+    seed: int = 0,
+    limits: Limits | None = None,
+    validate: bool = False,
+    **counts: int,
 ) -> Callable[[Test], Callable[..., Any]]:
     """Returns a decorator that runs an async test in a world of its own.
 
@@ -54,6 +59,7 @@ def world(
         latency_s: How long a message travels that is not late.
         seed: Of all chance in the world.
         limits: How long a run may take.
+        validate: Whether actorflow looks at its own invariants after every event, see `sim.run`.
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
@@ -94,7 +100,7 @@ def world(
 
             redrawn = {n: Redrawn(v) for n, v in given.items() if type(v).__name__ == "DataObject"}
             main = program(*selves, **{**given, **redrawn})
-            trial = Trial(main, seed=seed, limits=limits, hint=hint)
+            trial = Trial(main, seed=seed, limits=limits, hint=hint, validate=validate)
             trial.before_reducing = [data.settle for data in redrawn.values()]
             try:
                 return trial.run(schedule, faults, lambda plan: _example(test, plan, inputs)).result
@@ -132,7 +138,7 @@ def _program(
             await _close_after(here, error)
             raise
         await here.close()
-        here.tally.check()
+        here.fault_counts.check()
         return result
 
     return main

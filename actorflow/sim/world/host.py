@@ -63,7 +63,7 @@ class Host:
         self.name = name
         self.incarnation = 0
         self.disk = Disk()
-        self.clock = SkewedClock(world.loop, world.tally)
+        self.clock = SkewedClock(world.loop, world.fault_counts)
         self.straggler: Straggler | None = None
         self.loop = world.loop
         self.asked: dict[int, Ask] = {}
@@ -184,7 +184,7 @@ class Host:
         if self.straggler is not None:
             extra_s, stalled = self.straggler.extra_s(self._entropy)
             # Counts as a fault only where it stalled: work that merely jitters is no harm.
-            self._world.tally.fired["straggle"] += stalled
+            self._world.fault_counts.fired["straggle"] += stalled
             seconds += extra_s
         # The body of the distribution may be below 0.
         await self._world.sleep(max(0.0, seconds))
@@ -313,7 +313,7 @@ class Host:
 
     def _count_pause(self) -> None:
         # A pause that kept nothing from running harmed nothing.
-        self._world.tally.fired["pause"] += bool(self.lifetime.parked)
+        self._world.fault_counts.fired["pause"] += bool(self.lifetime.parked)
 
     def _check_alive(self, what: str) -> None:
         if not self.alive:
@@ -334,7 +334,7 @@ class Host:
     def _fault(self, fault: str, envelope: Envelope) -> None:
         if fault == "crash":
             # What had reached it is lost with it.
-            self._world.tally.fired["crash"] += 1
+            self._world.fault_counts.fired["crash"] += 1
             self.crash()
             self._world.restart_later(self, FAULT_TICKS * TICK_S)
         else:
@@ -539,7 +539,7 @@ class HostRef:
             raise ActorError(message, hint="await world.restart(host) first")
 
     def __repr__(self) -> str:
-        return f"<RemoteRef '{self.name}' from '{self._host.name}'>"
+        return f"<HostRef '{self.name}' from '{self._host.name}'>"
 
 
 async def _awaited(something: Awaitable[None]) -> None:

@@ -126,7 +126,7 @@ class HostLink:
         loop: SimLoop,
         label: str,
         latency_s: float,
-        tally: FaultCounts,
+        fault_counts: FaultCounts,
         lifetime: Lifetime,
         deliver: Deliver,
     ) -> None:
@@ -138,7 +138,7 @@ class HostLink:
         self.point: ChoicePoint = loop.choices.point(label, names=LINK_FAULTS)
         self._choose = loop.choices.choose
         self._loop = loop
-        self._tally = tally
+        self._fault_counts = fault_counts
         self._outside: Context = copy_context()
         # When each of them ends; in the past, none is.
         self._split_until = self._clogged_until = 0.0
@@ -193,7 +193,7 @@ class HostLink:
             self.begin_split(_FAULT_S)
         elif harm == "clog":
             self.begin_clog(_FAULT_S)
-        fired = self._tally.fired
+        fired = self._fault_counts.fired
         # What is lost is neither late nor doubled nor held.
         if self.split or harm == "drop":
             fired["split" if self.split else "drop"] += 1
@@ -291,4 +291,4 @@ class HostLink:
 
     def __repr__(self) -> str:
         state = " split" * self.split + " clogged" * self.clogged
-        return f"<Link {self.label}{state}, {self.sent} sent, {self.lost} lost>"
+        return f"<HostLink {self.label}{state}, {self.sent} sent, {self.lost} lost>"

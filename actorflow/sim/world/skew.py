@@ -14,10 +14,10 @@ class SkewedClock:
         rate: Its seconds in a true second.
     """
 
-    def __init__(self, loop: SimLoop, tally: FaultCounts) -> None:
+    def __init__(self, loop: SimLoop, fault_counts: FaultCounts) -> None:
         self.rate = 1.0
         self._loop = loop
-        self._tally = tally
+        self._fault_counts = fault_counts
         self._wrong = False
         self._since_s = 0.0  # true time at which it was set ...
         self._then_s = 0.0  # ... and what it showed then
@@ -27,7 +27,7 @@ class SkewedClock:
         # Until it is wrong it costs nothing and is no fault.
         if not self._wrong:
             return self._loop.time()
-        self._tally.fired["skew"] += 1
+        self._fault_counts.fired["skew"] += 1
         return self._reading()
 
     def set(self, ahead_s: float, rate: float) -> None:

@@ -73,7 +73,7 @@ class World:
         seed: Of the hosts' chance.
 
     Attributes:
-        tally: Which faults were requested, and which harmed something.
+        fault_counts: Which faults were requested, and which harmed something.
         unheard: Errors of actors that nobody had heard when their host crashed.
         context: That of code outside of all hosts.
     """
@@ -81,7 +81,7 @@ class World:
     def __init__(self, loop: SimLoop, names: Iterable[str], *, latency_s: float = 0.0, seed: int = 0) -> None:
         check_latency(latency_s)
         self.loop = loop
-        self.tally = FaultCounts()
+        self.fault_counts = FaultCounts()
         self.unheard: list[BaseException] = []
         # A fault by hand comes from outside of all hosts: it survives every crash.
         self.context = copy_context()
@@ -134,7 +134,13 @@ class World:
             latency_s = 0.0 if source == target else self._latency_s
             # Made outside of all hosts: it outlives them.
             link = self.context.copy().run(
-                HostLink, self.loop, f"{source}>{target}", latency_s, self.tally, host.lifetime, host.deliver
+                HostLink,
+                self.loop,
+                f"{source}>{target}",
+                latency_s,
+                self.fault_counts,
+                host.lifetime,
+                host.deliver,
             )
             self._links[source, target] = link
         return link
@@ -194,7 +200,7 @@ class World:
         self.host(host).crash()
         # ORDER: counted when it has happened: a host that is down cannot crash, and raises.
         self._check_requested("crash")
-        self.tally.fired["crash"] += 1
+        self.fault_counts.fired["crash"] += 1
 
     async def restart(self, host: Named) -> None:
         """Starts a crashed host again, with a new incarnation."""
@@ -341,7 +347,7 @@ class World:
     # -- the account -------------------------------------------------------------------------------
 
     def _check_requested(self, kind: str) -> None:
-        self.tally.requested[kind] += 1
+        self.fault_counts.requested[kind] += 1
 
     def _others(self, host: Host) -> list[Host]:
         return [other for other in self._hosts.values() if other is not host]
@@ -368,4 +374,4 @@ class World:
         return order
 
     def __repr__(self) -> str:
-        return f"<World of {', '.join(self._hosts)}; {self.tally}>"
+        return f"<World of {', '.join(self._hosts)}; {self.fault_counts}>"

@@ -32,6 +32,8 @@ from math import inf
 
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, NotConnected, WireError
 from actorflow.runtime.affinity import Affinity, affinity_here
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 from actorflow.transport.codec.types import LIMITS, Buffer, MessageLimits
 from actorflow.transport.rules import envelopes, peer_lost
 from actorflow.transport.rules.channel import Envelope, Lane, Receiver, Sender
@@ -51,7 +53,7 @@ from actorflow.transport.rules.datagrams import (
     unpack_hello,
 )
 from actorflow.transport.rules.failure_detector import FailureDetector
-from actorflow.transport.rules.handshake import Handshake, Heard, Phase
+from actorflow.transport.rules.handshake import Handshake, Heard, Phase, PhaseEvent
 from actorflow.transport.rules.hello_retry import HelloRetry
 from actorflow.transport.rules.link_session import LinkSession
 from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
@@ -60,8 +62,13 @@ from actorflow.transport.rules.timer import EarliestTimer
 from actorflow.transport.rules.wire import Contact, Timers, Wire
 
 
+@validates("start", "send", "release", "close", "contact_changed", "receive", "_ring", "_turn_ends")
 class Link:
     """One end.
+
+    INVARIANT: of a session that is over nothing is left, and what is said in none is nowhere.
+    INVARIANT: between two events nobody stands in line for whom there is credit, and the timer comes before
+    the first thing is due, unless this turn of the loop ends with a look.
 
     Args:
         peer: Name of the process at the other end.
@@ -74,6 +81,9 @@ class Link:
         limits: What one message may be.
         soon: Calls something at the end of this turn of the loop (`loop.call_soon`): what is sent in one turn
             then leaves together. None: everything leaves at once.
+
+    Attributes:
+        story: The last changes of its state, all sessions together. A message changes none.
     """
 
     def __init__(
@@ -101,9 +111,10 @@ class Link:
         self._limits = limits
         self._soon = soon
         self._hello = pack_hello(Hello(settings.window, program))
-        self._handshake = Handshake(incarnation)
+        self.story = Story()
+        self._handshake = Handshake(incarnation, self.story)
         self._window: Window | None = None  # of the peer's latest end
-        self._link_session = LinkSession(settings, limits)
+        self._link_session = LinkSession(settings, limits, self.story)
         self._counters = LinkCounters()
         self._refused = 0  # the incarnation of the peer that runs something else
         self._opened = False
@@ -173,7 +184,7 @@ class Link:
         if self._waits_since is None and self.phase is Phase.GREETING:
             self._waits_since = self._timers.now()
         if session.overrun:
-            self._end(Phase.DOWN, peer_lost.overrun_error(self.peer, self._settings.control))
+            self._end(PhaseEvent.LOST, peer_lost.overrun_error(self.peer, self._settings.control))
         self._admit()
         self._flush()
         if entry is None or entry.left:
@@ -196,7 +207,7 @@ class Link:
             self._push()  # what was sent before, and had not left yet
         if self._handshake.theirs != NOBODY:
             self._say(DatagramKind.GOODBYE, self._handshake.theirs)
-        self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
+        self._end(PhaseEvent.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
         self._arm()
 
     def check_here(self) -> None:
@@ -218,6 +229,7 @@ class Link:
         now, contact = self._timers.now(), self._wire.contact()
         if contact is self._failure_detector.contact:
             return
+        self.story.append(("contact", contact.name.lower()))
         self._timer.stop()  # it may come too late for what is due now
         if not self._failure_detector.note_contact(contact, now):
             return
@@ -246,7 +258,7 @@ class Link:
             if self.phase is Phase.OPEN:
                 self._say(DatagramKind.RESET, self._handshake.theirs)
                 self._end(
-                    Phase.DOWN,
+                    PhaseEvent.LOST,
                     peer_lost.malformed_error(self.peer, error),
                     greet_s=self._settings.heartbeat_s,
                 )
@@ -269,7 +281,7 @@ class Link:
         known = SessionEnd(*datagram.received[:2]) if form is DatagramKind.RESET else NOBODY
         heard = self._handshake.hear(form, source, target, known)
         if heard is Heard.RESTARTED:
-            self._end(Phase.DOWN, peer_lost.restarted_error(self.peer, self._handshake.theirs, source))
+            self._end(PhaseEvent.LOST, peer_lost.restarted_error(self.peer, self._handshake.theirs, source))
             heard = self._handshake.hear(form, source, target)
         if hello is not None and source == self._handshake.theirs:
             self._window = hello.window
@@ -282,11 +294,10 @@ class Link:
                 self._counters.counts["refused"] += 1
                 self._say(DatagramKind.RESET, source)
             case Heard.ENDED:
-                self._end(Phase.DOWN, peer_lost.given_up_error(self.peer))
+                self._end(PhaseEvent.LOST, peer_lost.given_up_error(self.peer))
             case Heard.FENCED:
-                self._end(
-                    Phase.CLOSED, peer_lost.fenced_error(self.peer, self._handshake.mine, known), tell=True
-                )
+                fenced = peer_lost.fenced_error(self.peer, self._handshake.mine, known)
+                self._end(PhaseEvent.FENCED, fenced, tell=True)
             case _:
                 self._counters.counts["refused"] += 1
 
@@ -306,7 +317,7 @@ class Link:
         if datagram.form is DatagramKind.HELLO:
             return
         if datagram.form is DatagramKind.GOODBYE:
-            self._end(Phase.QUIET, peer_lost.goodbye_error(self.peer))
+            self._end(PhaseEvent.LEFT, peer_lost.goodbye_error(self.peer))
             return
         session.hear_received(datagram.received, now)
         if datagram.form is DatagramKind.CHUNK:
@@ -322,22 +333,25 @@ class Link:
         except BaseException as error:
             if session is self._link_session:  # what came behind it would be missing
                 self._say(DatagramKind.RESET, self._handshake.theirs)
-                self._end(Phase.DOWN, peer_lost.undeliverable_error(self.peer, error))
+                self._end(PhaseEvent.LOST, peer_lost.undeliverable_error(self.peer, error))
             raise
         if taken:
             session.release(envelope, now)
 
     # -- the end of a session ----------------------------------------------------------------------
 
-    def _end(self, phase: Phase, reason: ActorflowError, *, tell: bool = False, greet_s: float = 0.0) -> None:
+    def _end(
+        self, event: PhaseEvent, reason: ActorflowError, *, tell: bool = False, greet_s: float = 0.0
+    ) -> None:
         """Ends the session: nothing of it is left when its receiver hears, as it does if it lost something.
 
         With `tell` it hears anyway; with `greet_s` a Hello follows after so long each time, not at once.
         """
         session, opened = self._link_session, self._opened
         self._counters.close(session)
-        self._handshake.end(phase)
-        self._link_session = LinkSession(self._settings, self._limits)
+        self.story.append(("end", reason.what, len(session.unacknowledged)))
+        self._handshake.end(event)
+        self._link_session = LinkSession(self._settings, self._limits, self.story)
         self._opened = False
         self._waits_since = None
         self._hello_retry.begin(self._timers.now(), greet_s)
@@ -360,7 +374,7 @@ class Link:
             return
         self._refused = source.incarnation
         refused = peer_lost.refused_error(self.peer, hello, self._program)
-        self._end(Phase.DOWN, refused, tell=True, greet_s=self._settings.silence_s)
+        self._end(PhaseEvent.LOST, refused, tell=True, greet_s=self._settings.silence_s)
 
     def _closed_error(self) -> ChannelClosed:
         if self.phase is Phase.CLOSED:
@@ -478,7 +492,8 @@ class Link:
             else:
                 connected = self._failure_detector.contact is Contact.CONNECTED
                 for sending in self._link_session.sending:
-                    sending.expire(now, connected=connected)
+                    if sending.expire(now, connected=connected):
+                        self.story.append(("resend", len(sending.due)))
                 if now >= self._spoke_at + settings.heartbeat_s:
                     self._link_session.ack_at = now
         elif self.phase in (Phase.GREETING, Phase.DOWN):
@@ -490,7 +505,35 @@ class Link:
         self._flush()
 
     def _give_up(self, heard_at: float, now: float, *, met: bool) -> None:
-        self._end(Phase.DOWN, self._failure_detector.reason(self.peer, heard_at, now, met=met))
+        self._end(PhaseEvent.LOST, self._failure_detector.reason(self.peer, heard_at, now, met=met))
+
+    # -- looking in --------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        if (what := self._violation()) is not None:
+            raise self.story.broken(what)
+
+    def _violation(self) -> str | None:
+        phase, session, now_open = self.phase, self._link_session, self.phase is Phase.OPEN
+        spending = session.spending
+        if self._opened != now_open or now_open != (spending is not None):
+            told = f"opened {self._opened} with {spending} to spend"
+            return f"a session is open while the phase is OPEN, got {told} in {phase.name}"
+        if phase not in (Phase.GREETING, Phase.OPEN) and session.unacknowledged:
+            left = len(session.unacknowledged)
+            return f"nothing is sent in no session, got {left} envelopes in {phase.name}"
+        if self._waits_since is not None and phase is not Phase.GREETING:
+            return f"only the first session is waited for, got a wait in {phase.name}"
+        if self._started and self._affinity is None:
+            return "a link that was started belongs to a thread, got none"
+        if self._receiving or self._admitting or self._pushing:
+            return None  # an event within another: the outer one sees to the rest at its end
+        if spending is not None and session.line and spending.fits(session.line[0].size):
+            return f"nobody waits for credit that is there, got {len(session.line)} in line"
+        if not self._pending and (due := self._due()) < inf and not self._timer.covers(due):
+            return f"the timer comes before {due:g} s, got {self._timer} in {phase.name}"
+        return None
 
     # -- the account -------------------------------------------------------------------------------
 

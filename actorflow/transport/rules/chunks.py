@@ -223,6 +223,12 @@ class Assembly:
                 yield np.frombuffer(piece, np.uint8, size, at)
             at = end + -end % ALIGN
 
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do."""
+        if self._frame is not None and not 0 < self._at < len(self._frame):
+            return f"a frame of {len(self._frame)} bytes is half there, got {self._at} of them"
+        return None
+
     def _fill(self, part: Buffer) -> Buffer | None:
         """Adds a part of the frame that is half there; returns it once it is whole."""
         frame, end = self._frame, self._at + len(part)

@@ -85,6 +85,15 @@ class Spending:
             raise WireError(message)
         self.messages_back, self.bytes_back = messages, size
 
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do."""
+        messages, size = self.out
+        if messages < 0 or size < 0 or (messages == 0) != (size == 0):
+            return f"what comes back was spent, got {messages} messages and {size} bytes out"
+        if not self.window.holds(messages, size):
+            return f"what is out fits {self.window}, got {messages} messages and {size} bytes"
+        return None
+
     def __repr__(self) -> str:
         messages, size = self.out
         return f"{messages}/{self.window.messages} messages and {size}/{self.window.bytes} bytes out"
@@ -133,6 +142,18 @@ class Granting:
         self.bytes_held -= size
         self.messages += 1
         self.bytes += size
+
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do."""
+        messages, size = self.messages_held, self.bytes_held
+        if messages < 0 or size < 0 or (messages == 0) != (size == 0):
+            return f"what is given back was taken in, got {messages} messages and {size} bytes held"
+        if not self.window.holds(messages, size):
+            return f"what is held fits {self.window}, got {messages} messages and {size} bytes"
+        if messages > self.peak_messages or size > self.peak_bytes:
+            peak = f"{self.peak_messages} messages and {self.peak_bytes} bytes"
+            return f"no more is held than at most, got {messages} messages and {size} bytes over {peak}"
+        return None
 
     def __repr__(self) -> str:
         held = f"{self.messages_held} messages and {self.bytes_held} bytes held"

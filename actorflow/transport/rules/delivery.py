@@ -197,6 +197,28 @@ class Sending(Generic[T]):
         self._allowed = allowed
         self.resend_at = now + self._wait_s
 
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do."""
+        out, held, due, flight = self._out, self._held, list(self.due), self._flight
+        if list(out) != list(range(self.upto + 1, self.last + 1)):
+            return f"{self.upto + 1} to {self.last} are out, got {list(out)}"
+        if len(out) > flight.chunks or (self._bytes_out > flight.bytes and len(out) > 1):
+            return f"at most {flight} are out, got {len(out)} of {self._bytes_out} bytes"
+        sizes = sum(size for size, _ in out.values()), sum(size for size, _ in self.waiting)
+        if (self._bytes_out, self.bytes) != (sizes[0], sum(sizes)):
+            got = f"{self._bytes_out} out and {self.bytes} in all"
+            return f"the bytes out are {sizes[0]} and {sum(sizes)} in all, got {got}"
+        if not held <= out.keys():
+            return f"what the peer holds is out, got {sorted(held)} when {list(out)} are"
+        if due != sorted(set(due)) or not held.isdisjoint(due) or not out.keys() >= set(due):
+            return f"what is due is out and not held, each once and in order, got {due}"
+        if (self.resend_at is None) != (len(out) == len(held)):  # else what was lost would be lost for good
+            missing = len(out) - len(held)
+            return f"a time to resend is set while something is missing, got {self.resend_at}, {missing} are"
+        if not 1 <= self._allowed <= flight.chunks:
+            return f"1 to {flight.chunks} may be out, got {self._allowed}"
+        return None
+
     def __repr__(self) -> str:
         return f"{len(self._out)} out, {len(self.waiting)} waiting (peak {self.peak}), {self.resent} resent"
 
@@ -248,6 +270,16 @@ class Receiving(Generic[T]):
             self._held_bytes -= size
             ready.append(item)
         return ready
+
+    def violation(self) -> str | None:
+        """Says which invariant does not hold; None while all do."""
+        first, last = self.upto + 2, self.upto + self._flight.chunks
+        if not all(first <= number <= last for number in self._held):
+            return f"what is held lies in {first} to {last}, got {sorted(self._held)}"
+        size = sum(size for size, _ in self._held.values())
+        if self._held_bytes != size or size > self._flight.bytes:
+            return f"the bytes held are {size}, of at most {self._flight.bytes}, got {self._held_bytes}"
+        return None
 
     def __repr__(self) -> str:
         return f"{self.upto} in order, {len(self._held)} held, {self.duplicates} duplicates"

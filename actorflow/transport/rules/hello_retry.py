@@ -42,4 +42,4 @@ class HelloRetry:
             self._wait_s = self._settings.resend_s
 
     def __repr__(self) -> str:
-        return f"<Greeting at {self.at:.3f} s, then after {self._wait_s:g} s>"
+        return f"<HelloRetry at {self.at:.3f} s, then after {self._wait_s:g} s>"

@@ -12,6 +12,8 @@ from math import inf
 
 import numpy as np
 
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
 from actorflow.transport.codec.types import Buffer, MessageLimits
 from actorflow.transport.rules import envelopes
 from actorflow.transport.rules.channel import Envelope, EnvelopeKind, Lane, Sender
@@ -25,6 +27,7 @@ from actorflow.values.lease import Owner
 _HURRY_CHUNKS = 16  # received and not acknowledged: no more waiting for something to travel with
 _HURRY_PART = 4  # or this part of the bytes of a flight, so that the sender hears of it before it has to wait
 _BUNDLE = 64  # buffers that wait to leave: enough to share a piece
+_SUMMED = 256  # of so many entries at most `validate` forms a sum, since it does after every event
 _LANES = tuple(Lane)
 _CONTROL, _DATA = _LANES
 
@@ -47,10 +50,20 @@ class WaitingEnvelope:
         self.left = False
 
 
+@validates(
+    "put", "meet", "admit", "probe", "take", "reconnected", "hear_received", "arrive", "release", "tell"
+)
 class LinkSession:
     """One session's state at one end.
 
     INVARIANT: every envelope that was sent and is not acknowledged is in `unacknowledged`, in order.
+    INVARIANT: while the peer was not told of all that has come and was given back, `ack_at` is set.
+    INVARIANT: credit is held by what was delivered with False, and by the frame that is half there.
+
+    Args:
+        settings: What this end may hold, and how long it waits.
+        limits: What one message may be.
+        story: Where it is told what happened; by default a story of its own.
 
     Attributes:
         unacknowledged: What was sent, or stands in line, by serial number.
@@ -61,13 +74,16 @@ class LinkSession:
         probe_at: When to ask for credit that may have come back unheard; None while nothing waits for it.
         told: What the peer was told that this end has received.
         starves: Whether so much credit is to be given back that the peer may have to wait for it soon.
+        story: The last changes of its state. What is sent and what comes is not in it: that would push all
+            else out, and an entry takes 0.05 µs where a `put` takes 0.6.
         sent, received: Envelopes.
         peak_line: The most that stood in line.
     """
 
-    def __init__(self, settings: LinkSettings, limits: MessageLimits) -> None:
+    def __init__(self, settings: LinkSettings, limits: MessageLimits, story: Story | None = None) -> None:
         self._settings = settings
         self._limits = limits
+        self.story = Story() if story is None else story
         self.unacknowledged: dict[int, Envelope] = {}
         self.line: deque[WaitingEnvelope] = deque()
         self.spending: Spending | None = None
@@ -114,11 +130,20 @@ class LinkSession:
             self._streams[_DATA].put(parts, serial)
         else:
             entry = WaitingEnvelope(serial, parts, size)
+            if not self.line:
+                self._note_wait(serial, size)
             self.line.append(entry)
             self.peak_line = max(self.peak_line, len(self.line))
             return entry
         self.sent += 1
         return None
+
+    def _note_wait(self, serial: int, size: int) -> None:
+        """Tells that a line begins. It may begin with every other envelope: only the latest time is kept."""
+        story = self.story
+        if story and story[-1][0] == "wait":
+            story.pop()
+        story.append(("wait", serial, size, "no session" if self.spending is None else "no credit"))
 
     @property
     def overrun(self) -> bool:
@@ -217,6 +242,7 @@ class LinkSession:
 
     def reconnected(self, now: float) -> None:
         """Speaks, and sends again what is not acknowledged: some of it may have gone down."""
+        self.story.append(("reconnected", len(self.unacknowledged)))
         self.ack_at = now
         for sending in self.sending:
             sending.reconnected(now)
@@ -293,6 +319,47 @@ class LinkSession:
         credit = self.granting.messages, self.granting.bytes
         self.told = Received(control.upto, control.mask, data.upto, data.mask, *credit)
         return self.told
+
+    # -- looking in --------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        for part in (*self.sending, *self.receiving, *self._assemblies, self.granting, self.spending):
+            if part is not None and (what := part.violation()) is not None:
+                raise self.story.broken(what)
+        if (what := self._violation_of_line() or self._violation_of_word()) is not None:
+            raise self.story.broken(what)
+
+    def _violation_of_line(self) -> str | None:
+        """What is sent, and what stands in line."""
+        line, out, serial = self.line, self.unacknowledged, self._serial
+        if self.sent + len(line) != serial:
+            return f"what was put was sent or stands in line, got {self.sent} and {len(line)} of {serial}"
+        if out and not 0 < next(iter(out)) <= next(reversed(out)) <= serial:
+            return f"serial numbers grow up to {serial}, got {next(iter(out))} to {next(reversed(out))}"
+        if line and not (line[0].serial in out and line[0].serial <= line[-1].serial):
+            return f"who stands in line is not acknowledged, got {line[0].serial} to {line[-1].serial}"
+        if line and (line[0].left or len(line) > self.peak_line):
+            return f"who stands in line has not left, got {len(line)} of at most {self.peak_line}"
+        control = self._control
+        if len(control) <= _SUMMED and (self._control_bytes != sum(control.values()) or control.keys() - out):
+            return f"what waits of CONTROL is {sum(control.values())} bytes, got {self._control_bytes}"
+        return None
+
+    def _violation_of_word(self) -> str | None:
+        """What the peer is told, and what holds its credit."""
+        control, data = self.receiving[_CONTROL], self.receiving[_DATA]
+        now = control.upto, data.upto, self.granting.messages, self.granting.bytes
+        told = self.told.control, self.told.data, self.told.messages, self.told.bytes
+        if any(said > is_so for said, is_so in zip(told, now, strict=True)):
+            return f"the peer is told of what has come and was given back, {now}, got {told}"
+        if self.ack_at is None and (told != now or self.starves or self._owed_chunks or self._owed_bytes):
+            return f"there is a time at which the peer is told of {now} when it knows of {told}, got none"
+        held, begun = len(self._held), self._assemblies[_DATA].missing > 0
+        if self.granting.messages_held != held + begun:
+            half = " and a half" if begun else ""
+            return f"credit is held for {held}{half} envelopes, got {self.granting.messages_held}"
+        return None
 
 
 def _frozen(part: Buffer) -> Buffer:

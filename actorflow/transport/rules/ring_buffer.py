@@ -99,7 +99,7 @@ class RingWriter:
         return position
 
     def __repr__(self) -> str:
-        return f"<Writer of {self.capacity} bytes: {self.head - self.consumed} unread>"
+        return f"<RingWriter of {self.capacity} bytes: {self.head - self.consumed} unread>"
 
 
 class RingReader:
@@ -169,4 +169,4 @@ class RingReader:
         self._numbers[_CONSUMED] = position
 
     def __repr__(self) -> str:
-        return f"<Reader of {self.capacity} bytes: {self.consumed} passed>"
+        return f"<RingReader of {self.capacity} bytes: {self.consumed} passed>"

@@ -55,4 +55,5 @@ class EarliestTimer:
         self._ring(self._timers.now() - self._at)
 
     def __repr__(self) -> str:
-        return "<Alarm, not set>" if self._timer is None else f"<Alarm at {self._at:.3f} s>"
+        state = ", not set" if self._timer is None else f" at {self._at:.3f} s"
+        return f"<EarliestTimer{state}>"

@@ -86,7 +86,7 @@ async def waits() -> None:
         assert (report.name, report.incarnation, report.pid) == ("worker0", 7, os.getpid())
         assert report.loop.answers
         assert not report.loop.stack
-        assert {"asking", "mute", "steward", "runner"} <= {actor.name for actor in report.actors}
+        assert {"asking", "mute", "process_agent", "runner"} <= {actor.name for actor in report.actors}
         assert ("asking", "mute", "ask") in {(w.waiter, w.awaited, w.kind) for w in report.waits}
         assert (report.totals.bytes_out, report.totals.bytes_in) == (12, 34)
         assert report.totals.open_asks >= 1
@@ -223,9 +223,9 @@ def test_a_cluster_tells_who_is_at_work_and_for_whom_the_next_update_waits() -> 
     first, *_, nobody, last = (*runs[:3], runs[3], runs[-1])
     assert first is not None and last is not None
     assert nobody is None
-    assert [seat.process for seat in first.seats] == ["worker0", "worker1", "worker2"]
-    assert [seat.state for seat in last.seats] == ["alive", "dead", "alive"]
-    assert last.seats[1].why
+    assert [seat.process for seat in first.members] == ["worker0", "worker1", "worker2"]
+    assert [seat.state for seat in last.members] == ["alive", "dead", "alive"]
+    assert last.members[1].why
     assert "sync waits; worker0 has permit 4" in first.waits
     assert [shard.version for shard in shards if shard is not None] == [1, 2, 3, 4, 5, 6]
     assert all(worker is not None and worker.computed >= k for k, worker in enumerate(workers, 1))

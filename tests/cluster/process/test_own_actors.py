@@ -152,7 +152,7 @@ def test_names_of_the_cluster_itself_are_refused(kind: Any) -> None:
     said: list[str] = []
 
     def actors(process: af.types.Process) -> None:
-        for name in ("worker", "shard", "steward", "coordinator1", "a/b", "", 7):
+        for name in ("worker", "shard", "process_agent", "coordinator1", "a/b", "", 7):
             given: Any = name
             with pytest.raises(ConfigError) as caught:
                 process.spawn(Echo, process, name=given)

@@ -35,7 +35,7 @@ def test_a_process_says_what_it_is_while_its_shard_opens_however_long(
             train = asyncio.ensure_future(first_update(cluster))
             await begun.wait()
             await asyncio.sleep(30)  # of virtual time: six times what an ask may take by default
-            await cluster.chief.post.ref(f"ps0/{PROCESS_AGENT}").ask(Introduce())
+            await cluster.chief.hub.ref(f"ps0/{PROCESS_AGENT}").ask(Introduce())
             told.append("answered")
             go.set()
             await train

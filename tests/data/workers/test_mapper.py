@@ -129,7 +129,7 @@ def inlet(given_: Given, held: Any, *, ordered: bool = True, chance: bool = True
         meter=StageMeter("map 'f'"),
         now=lambda: 0.0,
         loop=asyncio.get_running_loop(),
-        chance=chance,
+        draws=chance,
     )
 
 

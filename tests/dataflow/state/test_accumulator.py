@@ -291,4 +291,4 @@ def test_a_retried_gradient_is_added_once() -> None:
     said = [ask(actor, WriteOnce(body, Source("s"), 1)).said for _ in range(2)]
 
     assert said == [[True], [True]]
-    assert actor.rule.sum.count == 1
+    assert actor.rule_state.sum.count == 1

@@ -11,7 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from actorflow.dataflow.state.accumulator_rule import AccumulatedGradients, AccumulatorRule
 from actorflow.dataflow.state.replies import Replied
-from actorflow.errors import StateError
+from actorflow.errors import InternalError, StateError
+from actorflow.runtime.validation import validation
+from tests.planting import find, plant
 from tests.strategies import examples
 
 
@@ -235,3 +237,37 @@ class AccumulationMachine(RuleBasedStateMachine):
 
 TestAccumulation = AccumulationMachine.TestCase
 TestAccumulation.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("takes", [("t", 1)], "the head wants more than there are, got 1 of 1"),
+        ("step", -1, "it counts up from 0, got step -1 and 1 gradients"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: Any, found: str) -> None:
+    rule = fresh()
+    rule.apply("w", 0, "a")
+    plant(rule, field, value)
+
+    find(rule, f"accumulator 'a': {found}")
+
+
+def test_a_rule_that_forgets_who_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = fresh()
+    rule.take("t", 1)
+    monkeypatch.setattr(AccumulatorRule, "_flush", lambda self: [])
+
+    with validation(), pytest.raises(InternalError, match="the head wants more than there are"):
+        rule.apply("w", 0, "a")
+
+
+def test_the_story_tells_what_was_taken_came_back_and_was_too_old() -> None:
+    rule = fresh()
+    rule.apply("w", 0, "a")
+    (answer,) = rule.take("t", 1)
+    rule.apply("w", 0, "late")
+    rule.give_back(answer.value)
+
+    assert str(rule.story) == "take(1, 0) > too_old(0, 1) > give_back(0, 1)"

@@ -10,9 +10,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from actorflow.dataflow.state.barrier_rule import BarrierRule, BarrierTuple
+from actorflow.dataflow.state.barrier_rule import (
+    MISSING,
+    TRANSITIONS,
+    BarrierEvent,
+    BarrierPhase,
+    BarrierRule,
+    BarrierTuple,
+)
 from actorflow.dataflow.state.replies import Replied
-from actorflow.errors import ActorflowError, OutOfRange, QueueClosed, StateError
+from actorflow.errors import ActorflowError, InternalError, OutOfRange, QueueClosed, StateError
+from actorflow.runtime.validation import validation
+from tests.planting import find, plant
 from tests.strategies import examples
 
 
@@ -382,3 +391,70 @@ class AssemblyMachine(RuleBasedStateMachine):
 
 TestAssembly = AssemblyMachine.TestCase
 TestAssembly.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
+
+
+def begun() -> BarrierRule:
+    """One key that is ready, one that is not, and somebody who wants two."""
+    barrier = BarrierRule("b", 2)
+    barrier.insert("w", 0, [b"k", b"l"], [1, 2])
+    barrier.insert("w", 1, [b"k"], [3])
+    barrier.take("t", 2)
+    barrier.validate()
+    return barrier
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("takes.0.wanted", 1, "the head waits for more than is there, got 1 for it"),
+        ("phase", BarrierPhase.CANCELLED, "the head waits|CANCELLED drops what is incomplete, got 1"),
+        ("batches", 0, "there were 0 batches"),
+        ("width", 3, "a key is ready when all is there"),
+        ("ready.0.missing", 1, "a key is ready when all is there"),
+        ("ready.0.components", [1, MISSING], "a key is ready when all is there"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: Any, found: str) -> None:
+    barrier = begun()
+    plant(barrier, field, value)
+
+    find(barrier, found)
+
+
+def test_a_close_that_forgets_to_drop_what_is_incomplete_is_found() -> None:
+    barrier = begun()
+    barrier.takes.clear()
+    barrier.phase = BarrierPhase.CANCELLED
+
+    find(barrier, "CANCELLED drops what is incomplete, got 1")
+
+
+def test_a_rule_that_forgets_who_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    barrier = begun()
+    monkeypatch.setattr(BarrierRule, "_flush", lambda self: [])
+
+    with validation(), pytest.raises(InternalError, match="the head waits for more than is there"):
+        barrier.insert("w", 1, [b"l"], [4])
+
+
+def test_the_table_is_what_closing_does() -> None:
+    for phase in BarrierPhase:
+        for event in BarrierEvent:
+            barrier = BarrierRule("b", 2)
+            if phase is not BarrierPhase.OPEN:
+                barrier.close("c", cancel=phase is BarrierPhase.CANCELLED)
+            following = TRANSITIONS.get((phase, event))
+            if following is None:
+                with pytest.raises(StateError, match="closed already"):
+                    barrier.close("d", cancel=event is BarrierEvent.CANCEL)
+            else:
+                barrier.close("d", cancel=event is BarrierEvent.CANCEL)
+            assert barrier.phase is (following or phase)
+
+
+def test_the_story_tells_what_closed_it() -> None:
+    barrier = begun()
+    barrier.close("c")
+    barrier.close("c", cancel=True)
+
+    assert str(barrier.story) == "close(1, 1, 1) > cancel(1, 1, 1)"

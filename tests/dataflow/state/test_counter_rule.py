@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from actorflow.dataflow.state.counter_rule import LARGEST, CounterRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import OutOfRange
+from tests.planting import find, plant
 from tests.strategies import examples
 
 
@@ -64,3 +65,22 @@ class TallyMachine(RuleBasedStateMachine):
 
 TestTally = TallyMachine.TestCase
 TestTally.settings = settings(max_examples=examples(60), stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.parametrize("value", [4, 8])
+def test_a_value_beyond_its_limits_is_found(value: int) -> None:
+    tally = CounterRule("c", 5, 7)
+    tally.validate()
+    plant(tally, "value", value)
+
+    find(tally, f"counter 'c' counts from 5 to 7, got {value}")
+
+
+def test_a_counter_that_may_give_nothing_keeps_its_invariant_and_tells_that_it_ran_out() -> None:
+    tally = CounterRule("c", 5, 1)
+    with pytest.raises(OutOfRange):
+        tally.next("w")
+    tally.reset("w")
+    tally.validate()
+
+    assert str(tally.story) == "limit(5) > reset(5)"

@@ -10,10 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from actorflow.dataflow.state.locks import LockOwner, Locks
+from actorflow.dataflow.state.locks import TRANSITIONS, LockEvent, LockOwner, LockPhase, Locks
 from actorflow.dataflow.state.register import Register, Source, WriteMode
 from actorflow.errors import InternalError
 from actorflow.values.spec import spec
+from tests.planting import find, plant
 from tests.strategies import examples
 
 A, B = Source("a"), Source("b")
@@ -304,3 +305,74 @@ class Locking(RuleBasedStateMachine):
 
 TestLocking = Locking.TestCase
 TestLocking.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
+
+
+def locked() -> Locks:
+    """Held by a block that has asked for its working copy."""
+    w = locks()
+    w.take(owner(1))
+    w.state(owner(1))
+    w.validate()
+    return w
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("holder", None, "variable 'w' is FREE while no block holds it, got WRITTEN and None"),
+        ("working", None, "variable 'w' has a working copy while it is WRITTEN, got WRITTEN"),
+        ("phase", LockPhase.HELD, "variable 'w' has a working copy while it is WRITTEN, got HELD"),
+        ("phase", LockPhase.FREE, "variable 'w' is FREE while no block holds it"),
+        ("register.staged", {"g": None}, "variable 'w' is held or has staged updates"),
+        ("register.value", None, "variable 'w' has a value from version 1 on, got no value at 1"),
+        ("working.version", 0, "variable 'w' has a value from version 1 on, got a value at 0"),
+        ("working.value", np.zeros(2), r"variable 'w' holds .*, got \(2,\) float64"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: Any, found: str) -> None:
+    w = locked()
+    plant(w, field, value)
+
+    find(w, found)
+
+
+def test_a_variable_without_a_value_has_nothing_staged() -> None:
+    w = Locks(Register("w", spec("float64", ())))
+    w.validate()
+    plant(w, "register.staged", {"g": None})
+
+    find(w, "variable 'w' has a value to update, got 1 staged and none")
+
+
+def test_the_table_is_what_a_block_does() -> None:
+    for phase in LockPhase:
+        for event in LockEvent:
+            w = locks()
+            if phase is not LockPhase.FREE:
+                w.take(owner(1))
+            if phase is LockPhase.WRITTEN:
+                w.state(owner(1))
+            following = TRANSITIONS.get((phase, event), phase)
+
+            if event is LockEvent.LOCK and phase is not LockPhase.FREE:
+                with pytest.raises(InternalError, match="was locked twice") as raised:
+                    w.take(owner(2))
+                assert "story: lock('transfer', 11)" in raised.value.__notes__[0]
+            elif event is LockEvent.LOCK:
+                w.take(owner(1))
+            elif event is LockEvent.WRITE and phase is LockPhase.FREE:
+                with pytest.raises(InternalError, match="does not hold variable"):
+                    w.state(owner(1))
+            elif event is LockEvent.WRITE:
+                w.state(owner(1))
+            else:
+                w.end(owner(1), publish=event is LockEvent.PUBLISH)
+            assert w.phase is following
+            w.validate()
+
+
+def test_the_story_tells_which_blocks_held_it() -> None:
+    w = locked()
+    w.end(owner(1), publish=False)
+
+    assert str(w.story) == "lock('transfer', 11) > write('transfer', 11) > roll_back('transfer', 11)"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from actorflow.dataflow.state.fifo_rule import FifoRule
-from actorflow.dataflow.state.queue_rule import QueueAnswer, QueueRule
-from actorflow.dataflow.state.queue_store import Shuffled
-from actorflow.errors import OutOfRange, QueueClosed, StateError
+from actorflow.dataflow.state.queue_rule import TRANSITIONS, QueueAnswer, QueueEvent, QueuePhase, QueueRule
+from actorflow.dataflow.state.queue_store import FirstIn, Shuffled
+from actorflow.errors import InternalError, OutOfRange, QueueClosed, StateError
+from actorflow.runtime.validation import validation
+from tests.planting import find, plant
 
 
 def values(answers: list[QueueAnswer]) -> list[tuple[Any, list[Any]]]:
@@ -484,3 +488,132 @@ def test_a_close_that_nobody_waits_for_any_more_does_not_refuse_another() -> Non
     assert lines.close("second") == []
     assert values(lines.cancel("in")) == [("second", [])]
     assert lines.closed
+
+
+def waited_at(**options: Any) -> FifoRule:
+    """A queue with two elements of 3 and 4 bytes that is full, and somebody who waits to enqueue."""
+    queue = FifoRule("q", 2, 10, size=len, **options)
+    for row in ("aaa", "bbbb", "cc"):
+        queue.enqueue("p", [row])
+    queue.validate()
+    return queue
+
+
+def asked_of() -> FifoRule:
+    """An empty queue of which somebody wants three, and has one; and another one behind him."""
+    queue = FifoRule("q", 4, 10, size=len)
+    queue.dequeue("c", 3)
+    queue.dequeue("d", 1)
+    queue.enqueue("p", ["a"])
+    queue.validate()
+    return queue
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "value", "found"),
+    [
+        (waited_at, "closed", True, "a queue is closed when it is CLOSED or FAILED, got True in OPEN"),
+        (waited_at, "phase", QueuePhase.CLOSING, "a queue is CLOSING while a close waits, got 0"),
+        (
+            waited_at,
+            "enqueues.0.closes",
+            True,
+            "a queue is CLOSING while a close waits, got 1 that wait in OPEN",
+        ),
+        (waited_at, "failure", StateError("x"), "a queue that has an error is FAILED"),
+        (waited_at, "enqueues.0.rows", deque(), "nobody waits to enqueue nothing"),
+        (waited_at, "capacity", 3, "nobody waits for room that is there, got 1 that do"),
+        (waited_at, "bytes", 6, "the bytes inside are 7, got 6"),
+        (waited_at, "peak", 1, "no more is inside than at most, got 2 elements of 7 bytes over 1 and 7"),
+        (waited_at, "peak_bytes", 1, "no more is inside than at most"),
+        (waited_at, "_arrived", 1, "each element has a number of its own below 1"),
+        (asked_of, "dequeues.0.wanted", 1, "nobody waits who has all"),
+        (asked_of, "dequeues.1.taken", [(0, 1, "a")], "nobody waits who has all|only the first in line"),
+        (asked_of, "store", FirstIn(), None),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(make: Any, field: str, value: Any, found: str | None) -> None:
+    queue = make()
+    plant(queue, field, value)
+    if found is None:  # the store of another: it has what somebody waits for
+        queue.store.put((0, 1, "x"))
+        queue.bytes, found = 1, "nobody waits for what is there or will not come, got 2 and 1"
+
+    find(queue, f"queue 'q': ({found})")
+
+
+def test_two_elements_of_one_number_are_found() -> None:
+    queue = waited_at()
+    queue.store.put_back([(0, 3, "aaa")])
+    queue.bytes, queue.peak, queue.peak_bytes = 10, 3, 10
+
+    find(queue, r"each element has a number of its own below 2, got \[0, 1\]")
+
+
+@pytest.mark.parametrize(
+    ("method", "forgets", "found"),
+    [
+        ("_flush", lambda self, answers: answers, "nobody waits for what is there"),
+        ("_note_peaks", lambda self: None, "no more is inside than at most"),
+        ("_withdraw", lambda self: None, "a queue is CLOSING while a close waits"),
+        ("_return", lambda self, entries: self.store.put_back(entries), "the bytes inside are"),
+    ],
+)
+def test_a_method_that_forgets_something_is_found_at_the_next_event(
+    method: str, forgets: Any, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QueueRule, method, forgets)
+    queue = FifoRule("q", 2, 10, size=len)
+
+    def use() -> None:
+        queue.dequeue("c", 2)
+        queue.enqueue("p", ["a"])
+        queue.cancel("c")
+        queue.enqueue("p", ["b", "c"])
+        queue.close("e")
+        queue.cancel("e")
+
+    with validation(), pytest.raises(InternalError, match=found):
+        use()
+
+
+def test_the_table_is_what_closing_does() -> None:
+    """Each pair of it, by the events of the rule alone."""
+    ways: dict[QueuePhase, Callable[[FifoRule], object]] = {
+        QueuePhase.OPEN: lambda queue: None,
+        QueuePhase.CLOSING: lambda queue: queue.close("e"),
+        QueuePhase.CLOSED: lambda queue: queue.close("e", cancel_pending=True),
+        QueuePhase.FAILED: lambda queue: queue.fail(StateError("x")),
+    }
+    does: dict[QueueEvent, Callable[[FifoRule], object]] = {
+        QueueEvent.CLOSE: lambda queue: (ended.add("e"), queue.close("f")),
+        QueueEvent.TURN: lambda queue: queue.dequeue("c"),
+        QueueEvent.WITHDRAW: lambda queue: queue.cancel("e"),
+        QueueEvent.CANCEL: lambda queue: queue.close("f", cancel_pending=True),
+        QueueEvent.FAIL: lambda queue: queue.fail(StateError("y")),
+    }
+    for (phase, event), following in TRANSITIONS.items():
+        ended: set[str] = set()
+        queue = FifoRule("q", 1, ended=ended.__contains__)
+        queue.enqueue("p", ["a"])
+        queue.enqueue("p", ["b"])  # so that a close has to wait
+        ways[phase](queue)
+        assert queue.phase is phase
+
+        does[event](queue)
+
+        assert queue.phase is following, (phase, event)
+        queue.validate()
+
+
+def test_the_story_tells_what_closed_it_and_not_what_went_in_and_out() -> None:
+    queue = FifoRule("q", 1)
+    for i in range(40):
+        queue.enqueue("p", [i])
+        queue.dequeue("c")
+    queue.enqueue("p", [1])
+    queue.enqueue("p", [2])
+    queue.close("e")
+    queue.fail(StateError("the producer is gone"))
+
+    assert str(queue.story) == "close(1, 2, 0) > fail(1, 2, 0)"

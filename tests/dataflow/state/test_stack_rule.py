@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.dataflow.state.stack_rule import StackRule
 from actorflow.errors import OutOfRange, StateError
+from tests.planting import find, plant
 from tests.strategies import examples
 
 
@@ -104,3 +105,33 @@ def test_an_empty_element_counts_one_byte() -> None:
         pile.push("c", "", 0)
     pile.pop("d")
     assert pile.held == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("closed", True, "a closed one is empty, got 2 elements of 5 bytes"),
+        ("held", 4, "it holds 5 bytes, got 4"),
+        ("held", 13, "it holds at most 4 and 12 bytes, got 2 of 13 bytes"),
+        ("max_size", 1, "it holds at most 1 and 12 bytes"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: object, found: str) -> None:
+    pile = StackRule("s", max_size=4, max_bytes=12)
+    pile.push("w", "a", 2)
+    pile.push("w", "b", 3)
+    pile.validate()
+    plant(pile, field, value)
+
+    find(pile, f"stack 's': {found}")
+
+
+def test_the_story_tells_what_was_refused_and_what_closed_it() -> None:
+    pile = StackRule("s", max_size=1)
+    for refused in (lambda: pile.pop("w"), lambda: pile.push("w", "b", 1)):
+        with pytest.raises((OutOfRange, StateError)):
+            refused()
+        pile.push("w", "a", 1) if not pile.elements else None
+    pile.close("w")
+
+    assert str(pile.story) == "empty > full(1, 1) > close(1, 1)"

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.dataflow.state.progress_check import NEVER, STILL, RunningStep
-from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
-from actorflow.errors import KernelError
+from actorflow.dataflow.state.starvation_detector import (
+    TRANSITIONS,
+    Producers,
+    StarvationDetector,
+    StarvationEvent,
+    StarvationPhase,
+)
+from actorflow.errors import InternalError, KernelError
+from actorflow.runtime.validation import validation
+from tests.planting import find, plant
 from tests.strategies import examples
 
 GRACE_S = 10
@@ -305,3 +313,97 @@ def test_the_machine_finds_a_rule_that_forgets_the_producer_of_a_moment(
     machine.pass_time(1)
     with pytest.raises(AssertionError):
         machine.the_same_have_starved_at_the_same_times()
+
+
+def waited() -> World:
+    """One who waits, and has been looked at once while somebody could still put something in."""
+    world = World(steps=[RunningStep(fills=["batches"])])
+    world.producers.enter(["batches"])
+    world.hunger.waits("a")
+    world.pass_to(11)
+    world.hunger.waits("b")
+    world.producers.leave(["batches"])
+    world.hunger.validate()
+    world.producers.validate()
+    return world
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("phase", StarvationPhase.IDLE, "it is IDLE while nobody waits, got 2 that do in IDLE"),
+        ("since", {}, "it is IDLE while nobody waits, got 0 that do in FILLABLE"),
+        ("since", {"b": 11.0, "a": 0.0}, "the first waits longest"),
+        ("since", {"b": 12.0}, r"the first waits longest, got \[12.0\] at 11 s"),
+        ("_asked", False, "a look has been asked for while somebody waits, got none for 2"),
+        ("_open_at", None, "it is FILLABLE since a look, got none"),
+        ("_producers._watched", {}, "it is watched while somebody waits, got 2 that do"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: Any, found: str) -> None:
+    world = waited()
+    plant(world.hunger, field, value)
+
+    find(world.hunger, f"queue 'batches': {found}")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("_counts", {"batches": -1}, "nobody leaves who did not come, got {'batches': -1}"),
+        ("_left_at", {"batches": 12.0}, "nobody has left later than 11 s"),
+    ],
+)
+def test_a_field_of_the_producers_that_is_wrong_is_found(field: str, value: Any, found: str) -> None:
+    world = waited()
+    plant(world.producers, field, value)
+
+    find(world.producers, found)
+
+
+def test_a_resource_that_is_watched_while_nobody_waits_is_found() -> None:
+    world = waited()
+    world.hunger.since = {}
+
+    find(world.producers, "only those are watched at which somebody waits, got .'batches'.")
+
+
+def test_a_look_that_forgets_to_ask_for_the_next_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits then would wait for ever."""
+    world = World(steps=[RunningStep(fills=["batches"])])
+    world.producers.enter(["batches"])
+    world.hunger.waits("a")
+    monkeypatch.setattr(StarvationDetector, "ask", lambda self, in_s=None: None)
+
+    with validation(), pytest.raises(InternalError, match="a look has been asked for") as raised:
+        world.pass_to(11)
+    assert raised.value.__notes__ == ["  story: fill(1)"]
+
+
+def test_a_state_that_is_not_reached_from_here_is_refused() -> None:
+    world = World()
+    world.hunger.waits("a")
+    world.hunger.phase = StarvationPhase.IDLE
+
+    with pytest.raises(InternalError, match="nothing follows STARVE at 'batches' in IDLE"):
+        world.pass_to(11)
+
+
+def test_looks_go_through_the_table_and_the_story_tells_what_they_found() -> None:
+    stuck = RunningStep(fills=["batches"], waiting={"batches": 0.0})
+    world = World(steps=[stuck])
+    seen = []
+
+    world.hunger.waits("a")
+    for when in (9, 10, 10.5, 12):
+        world.pass_to(when)
+        seen.append(world.hunger.phase)
+
+    assert seen == [
+        StarvationPhase.WAITING,
+        StarvationPhase.CONFIRMING,
+        StarvationPhase.CONFIRMING,
+        StarvationPhase.IDLE,
+    ]
+    assert str(world.hunger.story) == "stuck(1) > starve(1)"
+    assert TRANSITIONS[StarvationPhase.CONFIRMING, StarvationEvent.STARVE] is StarvationPhase.STARVING

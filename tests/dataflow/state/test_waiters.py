@@ -341,3 +341,38 @@ def test_code_says_in_which_session_it_fills_what(wrong: Callable[[Any, Any], An
             pytest.fail("it was taken for one")
 
     run(chain.graph, body)
+
+
+def test_the_dump_tells_what_closed_a_queue_and_what_looks_for_the_starved_found() -> None:
+    chain = Chain()
+    with chain.graph:
+        close = chain.doubled.close()
+
+    async def body(session: af.Session) -> dict[str, tuple[str, ...]]:
+        await session.run(chain.put, {chain.x: 1})
+        await starved(session, chain.take_two)
+        await session.run(close)
+        actors = session.dump().system.actors
+        return {actor.name.rpartition("/")[2]: actor.told for actor in actors if actor.told}
+
+    told = run(chain.graph, body)
+
+    assert told == {
+        "raw": ("story: cancel(0, 0)", "looks for who starves: starve(1)"),
+        "doubled": ("story: close(0, 1, 0) > turn(0, 1, 0)",),
+    }
+
+
+def test_the_dump_tells_which_blocks_held_a_variable() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(np.float64(1), name="w")
+        with af.atomic(w, name="twice") as twice:
+            w.assign(w * 2.0)
+
+    async def body(session: af.Session) -> list[str]:
+        await session.run(twice.done)
+        return str(session.dump()).splitlines()
+
+    lines = run(graph, body)
+
+    assert "    story: lock('twice', 1) > write('twice', 1) > publish('twice', 1)" in lines

@@ -14,7 +14,7 @@ def test_what_was_asked_for_longest_ago_goes_when_bytes_run_out() -> None:
     table.put("e", "e", 250)
 
     assert [table.get(key) for key in "abcde"] == ["a", None, "c", "d", "e"]
-    assert repr(table) == "Kept(4 values, 1000 of 1000 bytes)"
+    assert repr(table) == "<SizeCache of 4 values, 1000 of 1000 bytes>"
 
 
 def test_a_value_that_is_put_again_counts_once() -> None:

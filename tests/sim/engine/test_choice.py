@@ -34,7 +34,7 @@ def test_a_point_is_met_once_and_asked_by_count() -> None:
     assert chooser.met == ["a", "b"]
     assert choices.taken == [Deviation("a", 1, "+2"), Deviation("b", 1, "+2"), Deviation("a", 2, "+2")]
     assert choices.questions == 3
-    assert repr(choices.point("a")) == "<Point 'a' asked 2 times>"
+    assert repr(choices.point("a")) == "<ChoicePoint 'a' asked 2 times>"
 
 
 def test_what_is_as_on_a_perfect_machine_is_no_deviation() -> None:

@@ -104,7 +104,7 @@ def test_callbacks_timers_and_futures_run_in_the_lane_that_asked_for_them() -> N
     assert set(lanes_of(main).values()) == {"asks"}
 
 
-def test_a_task_has_a_lane_of_its_own_wherever_it_is_made() -> None:
+def test_a_task_has_a_strand_of_its_own_wherever_it_is_made() -> None:
     async def main(seen: dict[str, Strand | None]) -> None:
         async def note(what: str) -> None:
             seen[what] = STRAND.get()

@@ -20,6 +20,7 @@ from hypothesis.errors import StopTest, Unsatisfiable, UnsatisfiedAssumption
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import Deadlock, Livelock, SimulationError
+from actorflow.runtime import validation as validation_module
 from actorflow.runtime.environment import ENVIRONMENT
 from actorflow.sim.engine.plan import Plan
 from actorflow.sim.engine.schedulers import PCT, Drawn, Seeded
@@ -549,3 +550,16 @@ def test_errors_that_were_heard_do_not_count() -> None:
         await asyncio.sleep(1)
 
     assert attempt(main).error is None
+
+
+def test_a_run_that_validates_has_state_machines_look_at_their_invariants() -> None:
+    depths = []
+
+    async def main() -> None:
+        depths.append(validation_module._depth)
+
+    for validate in (False, True, False):
+        attempt(main, validate=validate)
+
+    outside = validation_module._depth
+    assert depths == [outside, outside + 1, outside]

@@ -164,7 +164,7 @@ def test_an_actor_stands_aside_for_others_of_its_ring() -> None:
     assert ("b", "c", "a") in results
 
 
-def test_what_a_handler_starts_has_a_lane_of_its_own_and_the_fate_of_its_ring() -> None:
+def test_what_a_handler_starts_has_a_strand_of_its_own_and_the_fate_of_its_ring() -> None:
     seen: dict[str, Any] = {}
 
     class Starts(Actor):

@@ -248,7 +248,7 @@ def test_a_run_by_delays_is_told_exactly_by_its_plan(
     assert Desk(Planned(as_told(told))).play(moves) == taken
 
 
-def test_a_lane_of_low_rank_is_not_passed_for_ever() -> None:
+def test_a_strand_of_low_rank_is_not_passed_for_ever() -> None:
     """A program may wait in a loop for what another strand does; asyncio would let that one go."""
     for seed in range(20):
         desk = Desk(PCT(seed, depth=1).scheduler([]), lanes=2)

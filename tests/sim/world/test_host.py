@@ -70,7 +70,7 @@ def test_hosts_talk_by_address() -> None:
         world["b"].spawn(Echo, heard, name="echo")
         ref = world["a"].ref("b/echo")
         ref.tell("told")
-        assert repr(ref) == "<RemoteRef 'b/echo' from 'a'>"
+        assert repr(ref) == "<HostRef 'b/echo' from 'a'>"
         return await ref.ask("asked")
 
     assert program() == "asked"
@@ -588,7 +588,7 @@ def test_a_dead_host_does_nothing_and_says_so() -> None:
         with pytest.raises(ConfigError, match="a host goes on when it was paused, got 'b'"):
             world.resume(b)
         assert a.alive and not b.alive
-        assert world.tally.requested == {"crash": 1}
+        assert world.fault_counts.requested == {"crash": 1}
 
     program()
 
@@ -609,7 +609,7 @@ def test_a_crash_can_be_drawn_when_a_message_arrives_and_ends_after_sixteen_tick
             await ref.ask(2, deadline_s=0.010)
         await world.sleep(0.010)
         answer = await ref.ask(3)
-        return answer, world.tally.fired["crash"]
+        return answer, world.fault_counts.fired["crash"]
 
     assert program(schedule=Plan("host b#2 crash")) == (3, 1)
     assert lives == [(1, 0.0), (2, 0.016)]
@@ -694,7 +694,7 @@ def test_a_drawn_pause_loses_nothing_and_keeps_order(places: str) -> None:
         await world.sleep(0.011)
         ref.tell(4)
         answer = await ref.ask(5)
-        return answer, world.tally.fired["pause"]
+        return answer, world.fault_counts.fired["pause"]
 
     entries = "; ".join(f"host b#{n} pause" for n in places.split("#")[1:])
     answer, fired = program(schedule=Plan(entries))
@@ -748,7 +748,7 @@ def test_a_paused_host_can_crash_and_nothing_of_its_pause_is_left() -> None:
         await world.sleep(2.0)
         ref.tell("heard")
         await world.sleep(1.0)
-        return world.tally.fired["pause"]
+        return world.fault_counts.fired["pause"]
 
     assert program() >= 1
     assert heard == ["heard"]
@@ -780,7 +780,7 @@ def test_work_takes_its_time_and_a_straggler_more() -> None:
         world.straggle(world["b"], sim.Straggler(jitter_s=0.0, p=1.0, stall_s=3.0))
         for _ in range(100):
             await world["b"].run(world["b"].work(2.0))
-        return plain, (world.loop.time() - plain) / 100, world.tally.fired["straggle"]
+        return plain, (world.loop.time() - plain) / 100, world.fault_counts.fired["straggle"]
 
     plain, straggling, stalls = program()
 

@@ -109,7 +109,7 @@ def test_a_message_travels_for_its_latency_and_its_delay() -> None:
     end.pass_time()
 
     assert end.arrived == [(0.001, "first"), (0.006, "late"), (0.006, "after")]
-    assert repr(end.link) == "<Link a>b, 3 sent, 0 lost>"
+    assert repr(end.link) == "<HostLink a>b, 3 sent, 0 lost>"
 
 
 def test_a_reordered_message_is_overtaken_and_overtakes_nobody() -> None:
@@ -157,7 +157,7 @@ def test_a_drawn_split_loses_what_is_sent_for_sixteen_ticks() -> None:
     end.pass_time()
 
     assert end.bodies == ["on its way", "after"]
-    assert state == "<Link a>b split, 3 sent, 2 lost>"
+    assert state == "<HostLink a>b split, 3 sent, 2 lost>"
     assert end.tally.fired["split"] == 2
 
 
@@ -208,7 +208,7 @@ def test_what_waited_in_a_clog_travels_on_in_order_and_before_what_is_sent_later
     end.send("at the very end")
     end.pass_time()
 
-    assert state == "<Link a>b clogged, 3 sent, 0 lost>"
+    assert state == "<HostLink a>b clogged, 3 sent, 0 lost>"
     assert end.arrived == [
         (0.031, "late"), (0.031, "waits"), (0.031, "waits too"), (0.031, "at the very end")
     ]  # fmt: skip

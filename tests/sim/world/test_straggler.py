@@ -115,7 +115,7 @@ def test_work_that_only_jitters_is_no_harm_that_has_to_fire(p: float) -> None:
     async def works(world: sim.World) -> float:
         world.straggle("a", sim.Straggler(jitter_s=0.001, p=p, stall_s=5.0))
         await world["a"].work(0.1)
-        assert world.tally.requested["straggle"] == p
+        assert world.fault_counts.requested["straggle"] == p
         return world.loop.time()
 
     took_s = works()

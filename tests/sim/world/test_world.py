@@ -57,7 +57,7 @@ def test_a_split_loses_what_is_sent_both_ways_until_it_heals() -> None:
         a.ref("b/echo").tell("after")
         c.ref("a/echo").tell("after")
         await world.sleep(1.0)
-        return heard, world.tally.fired["split"]
+        return heard, world.fault_counts.fired["split"]
 
     heard, lost = program()
 
@@ -114,7 +114,7 @@ def test_a_swizzle_clogs_some_hosts_and_leaves_nothing_clogged_or_lost(seed: int
             await world.sleep(0.1)
         clogged = [repr(world.link(a.name, b.name)) for a in world.hosts for b in world.hosts]
         await world.sleep(0.1)
-        return heard, clogged, world.tally.fired["clog"]
+        return heard, clogged, world.fault_counts.fired["clog"]
 
     heard, links, fired = program()
 
@@ -137,7 +137,7 @@ def test_a_slow_link_makes_others_wait_for_it_alone() -> None:
         slow_s = world.loop.time()
         world.slow(a, b, 1.0)
         await a.ref("b/echo").ask(1)
-        return slow_s, world.loop.time() - slow_s, world.tally.requested["slow"]
+        return slow_s, world.loop.time() - slow_s, world.fault_counts.requested["slow"]
 
     slow_s, quick_s, requested = program()
 
@@ -156,7 +156,7 @@ def test_one_message_is_held_and_released_to_make_a_race() -> None:
         await world.sleep(1.0)
         held.release()
         await world.sleep(1.0)
-        return heard["b"], world.tally.fired["hold"]
+        return heard["b"], world.fault_counts.fired["hold"]
 
     assert program() == (["second", "first"], 1)
 
@@ -167,7 +167,7 @@ def test_a_skewed_clock_misleads_who_reads_it() -> None:
         a, b = world.hosts
         world.skew(b, ahead_s=100.0, rate=2.0)
         await world.sleep(1.0)
-        return a.clock.now(), b.clock.now(), world.tally.fired["skew"]
+        return a.clock.now(), b.clock.now(), world.fault_counts.fired["skew"]
 
     assert program() == (1.0, 102.0, 1)
 
@@ -246,7 +246,7 @@ def test_every_drawn_harm_that_has_a_place_fires(kind: str) -> None:
         echoes(world)
         world["a"].ref("b/echo").tell("hurt me")
         await world.sleep(1.0)
-        return world.tally.fired[kind]
+        return world.fault_counts.fired[kind]
 
     assert program(faults=Faults(((kind, 3, 5),))) >= 1
 
@@ -421,7 +421,7 @@ def test_additions_apply_exactly_once_under_every_kind_of_harm() -> None:
     @sim.world("bank", client=2, latency_s=0.001)
     async def law(world: World, each: int) -> None:
         await exactly_once(world, Account, each)
-        fired.update(world.tally.fired)
+        fired.update(world.fault_counts.fired)
 
     law()
 
@@ -560,7 +560,7 @@ def test_a_slip_is_told_with_what_to_pass(act: Any, text: str) -> None:
     async def program(world: World) -> None:
         with pytest.raises(ConfigError, match=text):
             act(world)
-        assert not world.tally.requested
+        assert not world.fault_counts.requested
 
     program()
 

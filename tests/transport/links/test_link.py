@@ -5,7 +5,16 @@ import struct
 import numpy as np
 import pytest
 
-from actorflow.errors import ChannelClosed, ConfigError, NotConnected, PeerLost, PeerRefused, WireError
+from actorflow.errors import (
+    ChannelClosed,
+    ConfigError,
+    InternalError,
+    NotConnected,
+    PeerLost,
+    PeerRefused,
+    WireError,
+)
+from actorflow.runtime.validation import validation
 from actorflow.transport.codec.types import MessageLimits
 from actorflow.transport.links.link import Link
 from actorflow.transport.rules import envelopes
@@ -21,7 +30,11 @@ from actorflow.transport.rules.datagrams import (
     pack_hello,
 )
 from actorflow.transport.rules.delivery import SendWindow
+from actorflow.transport.rules.handshake import Handshake, Phase
 from actorflow.transport.rules.link_settings import LinkSettings
+from actorflow.transport.rules.timer import EarliestTimer
+from actorflow.transport.rules.wire import Contact
+from tests.planting import find, plant
 from tests.transport.net import Net, Time, Way, control, data
 from tests.transport.ways import Counting, Recorder
 
@@ -565,3 +578,102 @@ def test_a_channel_needs_a_receiver_and_an_incarnation() -> None:
 def test_settings_that_mean_nothing_are_refused(wrong: dict[str, object], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         LinkSettings(**wrong)  # type: ignore[arg-type]
+
+
+def open_net() -> Net:
+    """Two that have met, and `a` has one envelope in line for credit."""
+    net = Net(LinkSettings(window=Window(1, 1 << 20)))
+    net.deliver()
+    for i in range(2):
+        net.a.send(data(i))
+    net.a.validate()
+    return net
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("_opened", False, "a session is open while the phase is OPEN, got opened False"),
+        (
+            "_link_session.spending",
+            None,
+            "a session is open while the phase is OPEN, got opened True with None",
+        ),
+        ("_handshake.phase", Phase.DOWN, "a session is open while the phase is OPEN, got opened True"),
+        ("_waits_since", 1.0, "only the first session is waited for, got a wait in OPEN"),
+        ("_affinity", None, "a link that was started belongs to a thread, got none"),
+        ("_link_session.spending.messages_back", 1, "nobody waits for credit that is there, got 1 in line"),
+        ("_timer._timer", None, "the timer comes before .* s, got <Alarm, not set> in OPEN"),
+        ("_timer._at", 1e9, "the timer comes before .* s, got <Alarm at 1000000000.000 s> in OPEN"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: object, found: str) -> None:
+    net = open_net()
+    plant(net.a, field, value)
+
+    find(net.a, found)
+
+
+def test_what_is_left_of_a_session_that_is_over_is_found() -> None:
+    net = open_net()
+    net.b.close()
+    net.deliver()
+    net.a.validate()
+    plant(net.a, "_link_session.unacknowledged", {1: data(1)})
+
+    find(net.a, "nothing is sent in no session, got 1 envelopes in QUIET")
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "forgets", "found"),
+    [
+        (Link, "_arm", lambda self: None, "the timer comes before"),
+        (Link, "_admit", lambda self: None, "nobody waits for credit that is there"),
+        (
+            Handshake,
+            "_move",
+            lambda self, event: None,
+            "a session is open|ends never become|knows its peer's",
+        ),
+        (EarliestTimer, "set", lambda self, due: None, "the timer comes before"),
+    ],
+)
+def test_a_link_that_forgets_something_is_found_at_the_next_event(
+    owner: type, method: str, forgets: object, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def talk() -> None:
+        net = Net(LinkSettings(window=Window(1, 1 << 20)))
+        net.deliver()
+        for i in range(3):
+            net.a.send(data(i))
+        net.deliver()
+        net.pass_time(3.0)
+
+    monkeypatch.setattr(owner, method, forgets)
+    with validation(), pytest.raises(InternalError, match=found):
+        talk()
+
+
+def test_the_story_tells_how_sessions_began_and_ended_and_nothing_of_messages() -> None:
+    net = Net()
+    net.deliver()
+    for i in range(100):
+        net.a.send(data(i))
+        net.deliver()
+    net.know(Contact.CONNECTED)
+    net.b.close()
+    net.deliver()
+
+    verbs = [event[0] for event in net.a.story]
+    assert verbs == ["met", "contact", "reconnected", "end", "left"]
+    assert "end(\"'worker0'" in str(net.a.story)
+
+
+def test_the_story_tells_what_was_sent_again() -> None:
+    net = Net()
+    net.deliver()
+    net.a.send(data(1))
+    net.lose()
+    net.pass_time(0.3, lossless=False)
+
+    assert str(net.a.story) == "met('1.1', '1.1') > resend(1)"

@@ -8,8 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from actorflow.errors import InternalError
 from actorflow.transport.rules.datagrams import NOBODY, DatagramKind, SessionEnd
-from actorflow.transport.rules.handshake import Handshake, Heard, Phase
+from actorflow.transport.rules.handshake import Handshake, Heard, Phase, PhaseEvent
+from tests.planting import find, plant
 from tests.strategies import examples
 
 
@@ -26,7 +28,7 @@ class Process:
         """Takes a datagram; returns what it answers."""
         heard = self.shake.hear(form, source, target, known)
         if heard is Heard.RESTARTED:
-            self.shake.end(Phase.DOWN)
+            self.shake.end(PhaseEvent.LOST)
             heard = self.shake.hear(form, source, target)
             assert heard is not Heard.RESTARTED
         if heard in (Heard.OPENED, Heard.TAKE):
@@ -39,7 +41,7 @@ class Process:
             if heard is Heard.OPENED or form is DatagramKind.HELLO:
                 return DatagramKind.BEAT, source
         elif heard is Heard.ENDED:
-            self.shake.end(Phase.DOWN)
+            self.shake.end(PhaseEvent.LOST)
         elif heard is Heard.FENCED:
             raise AssertionError("no honest peer is fenced by an earlier one")
         elif heard is Heard.GREET:
@@ -85,14 +87,14 @@ class Two(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 1))
     def give_up(self, who: int) -> None:
-        self.ends[who].shake.end(Phase.DOWN)
+        self.ends[who].shake.end(PhaseEvent.LOST)
 
     @rule(who=st.integers(0, 1))
     def hear_garbage(self, who: int) -> None:
         shake = self.ends[who].shake
         if shake.phase is Phase.OPEN:
             self.say(who, DatagramKind.RESET, shake.theirs)
-            shake.end(Phase.DOWN)
+            shake.end(PhaseEvent.LOST)
 
     @rule(who=st.integers(0, 1))
     def start_again(self, who: int) -> None:
@@ -177,8 +179,8 @@ def test_two_ends_meet_in_sessions_that_never_come_twice() -> None:
 
 
 class NeverNew(Handshake):
-    def end(self, phase: Phase) -> None:
-        self.phase = phase
+    def end(self, event: PhaseEvent) -> None:
+        self._move(event)
 
 
 class BelievesOldHellos(Handshake):
@@ -214,6 +216,7 @@ class FencedByAnyReset(Handshake):
         return super()._reset(source, target, SessionEnd(self.mine.incarnation + 1, 1))
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -275,14 +278,67 @@ def test_an_end_whose_peer_has_ended_what_it_has_not_begun_greets_again(known: S
     shake = Handshake(1)
 
     assert shake.hear(DatagramKind.RESET, SessionEnd(5, 2), SessionEnd(1, 1), known) is Heard.GREET
-    shake.end(Phase.QUIET)
+
+    shake = opened()
+    shake.end(PhaseEvent.LEFT)
     assert shake.hear(DatagramKind.RESET, SessionEnd(5, 2), SessionEnd(1, 2), known) is Heard.IGNORE
 
 
 def test_a_closed_end_tells_who_has_not_heard_its_goodbye() -> None:
     shake = opened()
-    shake.end(Phase.CLOSED)
+    shake.end(PhaseEvent.CLOSED)
 
     assert shake.hear(DatagramKind.BEAT, SessionEnd(5, 2), SessionEnd(1, 1)) is Heard.RESET
     assert shake.hear(DatagramKind.HELLO, SessionEnd(5, 3), NOBODY) is Heard.IGNORE
     assert repr(shake) == "closed, 1.2 to 5.2"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("mine", SessionEnd(1, 0), "ends never become earlier, got 1.0 and 5.2 after 1.1 and 5.2"),
+        ("theirs", SessionEnd(4, 9), "ends never become earlier"),
+        ("phase", Phase.DOWN, "whoever ends one takes the next, got 1.1 when it is DOWN"),
+    ],
+)
+def test_a_field_that_is_wrong_is_found(field: str, value: object, found: str) -> None:
+    shake = opened()
+    shake.validate()
+    plant(shake, field, value)
+
+    find(shake, found)
+
+
+def test_nobody_greets_in_a_later_attempt() -> None:
+    shake = opened()
+    shake.end(PhaseEvent.LOST)
+    shake.phase = Phase.GREETING
+
+    find(shake, "an end greets in its first attempt")
+
+
+def test_an_end_that_is_open_knows_its_peer() -> None:
+    shake = Handshake(1)
+    shake.phase = Phase.OPEN
+
+    find(shake, "an end that is OPEN knows its peer's, got 0.0")
+
+
+def test_what_is_not_in_the_table_does_not_happen_and_the_story_says_how_it_came() -> None:
+    shake = opened()
+    shake.end(PhaseEvent.CLOSED)
+
+    with pytest.raises(InternalError, match="nothing follows LOST in CLOSED") as raised:
+        shake.end(PhaseEvent.LOST)
+    assert raised.value.__notes__ == [
+        "  story: met('1.1', '5.2') > closed('1.2', '5.2') > lost('1.3', '5.2')"
+    ]
+
+
+def test_an_end_that_forgets_to_take_the_next_attempt_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    shake = opened()
+    shake.validate()
+    monkeypatch.setattr(Handshake, "end", lambda self, event: self._move(event))
+    shake.end(PhaseEvent.LOST)
+
+    find(shake, "whoever ends one takes the next")

@@ -62,4 +62,4 @@ def test_the_next_hello_is_neither_at_once_nor_far_away(events: list[str]) -> No
         greeting.note_sent(now)
         most_s = SETTINGS.silence_s if refused else SETTINGS.heartbeat_s
         assert now + SETTINGS.resend_s <= greeting.at <= now + most_s
-    assert repr(greeting).startswith("<Greeting at ")
+    assert repr(greeting).startswith("<HelloRetry at ")

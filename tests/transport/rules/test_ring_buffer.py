@@ -163,5 +163,5 @@ def test_memory_of_an_odd_size_is_refused() -> None:
 def test_both_ends_tell_how_far_they_are() -> None:
     writer, reader = pair()
     put(writer, 100)
-    assert repr(writer) == "<Writer of 1024 bytes: 128 unread>"
-    assert repr(reader) == "<Reader of 1024 bytes: 0 passed>"
+    assert repr(writer) == "<RingWriter of 1024 bytes: 128 unread>"
+    assert repr(reader) == "<RingReader of 1024 bytes: 0 passed>"

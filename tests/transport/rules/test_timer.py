@@ -76,14 +76,14 @@ def test_it_does_not_come_when_nothing_is_due_any_more() -> None:
 
     assert bell.rang == []
     assert not bell.alarm.covers(inf)
-    assert repr(bell.alarm) == "<Alarm, not set>"
+    assert repr(bell.alarm) == "<EarliestTimer, not set>"
 
 
 def test_it_tells_how_late_it_came_even_when_it_was_set_for_what_was_due_before() -> None:
     bell = Bell()
     bell.wait(3.0)
     bell.alarm.set(1.0)
-    assert repr(bell.alarm) == "<Alarm at 1.000 s>"
+    assert repr(bell.alarm) == "<EarliestTimer at 1.000 s>"
     bell.wait(3.5)
 
     assert bell.rang == [(3.5, 2.5)]
