@@ -71,6 +71,7 @@ def _unstack_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 
 def _unstack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # That of the list passes on whole: an index is written once, so rows came to places that were empty.
     return (list_stack_like(grad, use.inputs[0]) if use.needs[0] else None, grad)
 
 

@@ -41,6 +41,7 @@ def _pinv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 def _pinv_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), (y,) = use.inputs, use.outputs
+    # The three terms of Golub and Pereyra; 1 - x·y is multiplied out, so that no identity is made.
     back = matrix_transpose(grad)
     inner = matmul(matmul(y, grad, True), y, False, True)  # yᵀ·g·yᵀ
     rows = matmul(subtract(back, matmul(x, matmul(y, back))), matmul(y, y, False, True))
