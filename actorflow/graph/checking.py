@@ -31,8 +31,7 @@ _OWN: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 def check_functions(graph: Graph) -> None:
     """Raises GraphError unless the functional nodes of a graph and its bodies are as API functions make them.
 
-    What a body is given, and what it gives, has the specs that its node says; and no body runs itself, be it
-    through others, since a step would have no end of plans.
+    What a body is given, and what it gives, has the specs that its node says; and no body runs itself.
     """
     bodies: Mapping[str, Body] = graph.bodies
     # ORDER: each node by itself first, so that keys and counts can be believed below.
