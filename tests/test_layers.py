@@ -47,6 +47,7 @@ ONLY_IN = {
         "transport.rules.chunks",
         "transport.rules.link_session",
     },
+    "numbers": {"values.checks"},
     "pickle": set(),
     "random": {"runtime.clock", "sim.engine.chance"},
     "rdata": {"datasets.r_database"},
@@ -88,6 +89,18 @@ ALLOWED_WORDS = {
     "transport.rules.handshake.Heard": "a record of what happened",
     "sim.world.nic_model.Nics": "a word of users' programs",
 }
+READS_DATA = {
+    "data.sources.npy_files",
+    "graph.checking",
+    "graph.serial",
+    "launch.process_id",
+    "training.position",
+    "transport.codec.decoder",
+    "transport.codec.encoder",
+    "transport.rules.envelopes",
+    "values.spec",
+}
+"""Modules that hold the fields of a file or a message to exactly one type, which is no check of an argument."""
 SEVERAL_CLASSES: dict[str, str] = {}  # name -> why it may name a class in more than two modules
 
 
@@ -203,6 +216,52 @@ def private_words(root: Path) -> list[str]:
     return sorted(set(found))
 
 
+def _names(node: ast.AST) -> set[str]:
+    return {
+        n.id if isinstance(n, ast.Name) else n.attr
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name | ast.Attribute)
+    }
+
+
+def _asked(test: ast.AST) -> Iterator[tuple[str, str]]:
+    """What a condition asks of which value: whether it is a bool, a number, exactly an int, or in an order."""
+    for node in ast.walk(test):
+        match node:
+            case ast.Call(func=ast.Name("isinstance"), args=[value, kinds]):
+                names = _names(kinds)
+                if names == {"bool"}:
+                    yield "bool", ast.dump(value)
+                elif names & {"int", "float", "Integral", "Real", "integer", "number"}:
+                    yield "number", ast.dump(value)
+            case ast.Compare(left=ast.Call(func=ast.Name("type"), args=[value]), comparators=[kind]):
+                if _names(kind) & {"int", "float"}:
+                    yield "exactly", ast.dump(value)
+            case ast.Compare(ops=ops) if any(isinstance(o, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for o in ops):
+                for value in (node.left, *node.comparators):
+                    yield "order", ast.dump(value)
+
+
+def own_checks(root: Path) -> list[str]:
+    """Conditions that tell a number from a bool, or an int within bounds, where `values.checks` has a name for it."""
+    found = set()
+    for module, tree in sources(root).items():
+        for test in ast.walk(tree):
+            if module == "values.checks" or not isinstance(test, ast.BoolOp):
+                continue
+            of: dict[str, set[str]] = defaultdict(set)
+            for what, value in _asked(test):
+                of[what].add(value)
+            if of["bool"] & of["number"] or (of["exactly"] & of["order"] and module not in READS_DATA):
+                found.add(f"{module}:{test.lineno}")
+    return sorted(found)
+
+
+def drawers_of_checks(root: Path) -> list[str]:
+    """Modules that are called by checks alone; one of them is enough."""
+    return sorted(m for m in sources(root) if m.rpartition(".")[2] == "checks" and m != "values.checks")
+
+
 def test_a_library_is_imported_only_where_it_lives() -> None:
     found = {name: strays(name, tree) for name, tree in MODULES.items()}
 
@@ -260,6 +319,11 @@ def test_no_module_or_class_has_a_private_word_for_what_the_field_names() -> Non
     assert private_words(ROOT) == []
 
 
+def test_arguments_are_checked_with_the_checks_of_one_module() -> None:
+    assert own_checks(ROOT) == []
+    assert drawers_of_checks(ROOT) == []
+
+
 Rule = Callable[[Path], object]
 
 
@@ -298,6 +362,21 @@ Rule = Callable[[Path], object]
             {"Kind": ["plan.a", "plan.b", "plan.c"]},
         ),
         (repeated, {f"plan/{n}.py": "class Kind: ..." for n in "ab"}, {}),
+        (
+            own_checks,
+            {"plan/a.py": "if isinstance(n, bool) or not isinstance(n, Integral):\n    raise ValueError"},
+            ["plan.a:1"],
+        ),
+        (own_checks, {"plan/a.py": "ok = isinstance(n, int) and not isinstance(n, bool)"}, ["plan.a:1"]),
+        (
+            own_checks,
+            {"plan/a.py": "\nok = n is None or (type(n) is int and 0 < n < 9)"},
+            ["plan.a:2"],
+        ),
+        (own_checks, {"graph/serial.py": "ok = type(n) is int and 0 <= n"}, []),
+        (own_checks, {"plan/a.py": "ok = isinstance(n, bool) or isinstance(m, int)"}, []),
+        (own_checks, {"values/checks.py": "ok = isinstance(n, int) and not isinstance(n, bool)"}, []),
+        (drawers_of_checks, {"plan/checks.py": "", "plan/plan_checks.py": ""}, ["plan.checks"]),
         (private_words, {"coord/rounds.py": ""}, ["coord.rounds"]),
         (private_words, {"plan/rounds.py": ""}, []),
         (private_words, {"plan/a.py": "class _Harm: ..."}, ["plan.a._Harm"]),

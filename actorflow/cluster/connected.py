@@ -9,6 +9,7 @@ from abc import abstractmethod
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -43,6 +44,7 @@ from actorflow.runtime.clock import epoch_ms
 from actorflow.training.program import Program
 from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from actorflow.transport.zeromq import Keyring
+from actorflow.values.checks import is_number, is_whole
 
 log = logging.getLogger("actorflow.cluster")
 
@@ -96,7 +98,7 @@ class Opening(Cluster):
         check_seconds("ready_s", ready_s)
         check_seconds("stop_s", stop_s)
         _check_given(threads, links)
-        if least is not None and (type(least) is not int or not 1 <= least <= workers):
+        if least is not None and not is_whole(least, 1, workers, plain=True):
             message = f"least is how many workers must be there, 1 to {workers}, got {least!r:.60}"
             raise ConfigError(message)
         self._ready_s = ready_s
@@ -438,7 +440,7 @@ def _check_given(threads: Any, links: Any) -> None:
 
 def check_seconds(name: str, given: Any) -> None:
     """Raises ConfigError for what is no time above 0."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
+    if not is_number(given, plain=True) or not 0 < given < inf:
         message = f"{name} is a number of seconds above 0, got {given!r:.60}"
         raise ConfigError(message)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from actorflow.errors import ConfigError
 from actorflow.runtime.clock import Entropy
-from actorflow.sim.checks import check_number, check_whole
+from actorflow.sim.settings import check_number, check_whole
 from actorflow.sim.world.straggler import Straggler
 
 STEADY = Straggler(jitter_s=0.0, p=0.0, stall_s=0.0)

@@ -17,9 +17,9 @@ from actorflow.cluster.process.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.plan.placement.placer import Placer
-from actorflow.sim.checks import check_number, check_whole
 from actorflow.sim.engine.event_loop import SimLoop
 from actorflow.sim.engine.strands import Lifetime
+from actorflow.sim.settings import check_number, check_whole
 from actorflow.sim.world import links
 from actorflow.sim.world.host import Host
 from actorflow.sim.world.straggler import Straggler

@@ -15,7 +15,7 @@ from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.loss_trend import LossTrend
 from actorflow.cluster.process.messages import SHARD
 from actorflow.cluster.training_run import TrainingRun
-from actorflow.coord.actors.introductions import ShardStats
+from actorflow.coord.actors.peer_shards import ShardStats
 from actorflow.coord.rules.messages import Batch, Updated
 from actorflow.coord.rules.policy import Policy, Sync, full
 from actorflow.coord.rules.policy_checks import check_policy, has_enough

@@ -29,12 +29,12 @@ from actorflow.cluster.process.messages import (
 from actorflow.cluster.process.process import Process
 from actorflow.cluster.worker_supervisor import WorkerSupervisor
 from actorflow.coord.actors.coordinator import Coordinator
-from actorflow.coord.actors.introductions import ReadStats, ShardStats
+from actorflow.coord.actors.peer_shards import ReadStats, ShardStats
+from actorflow.coord.rules.commit import term_of_run
 from actorflow.coord.rules.messages import RunEnded, Updated
 from actorflow.coord.rules.policy import Policy, full
 from actorflow.coord.rules.policy_checks import has_enough
 from actorflow.coord.rules.run_settings import RunSettings
-from actorflow.coord.rules.terms import of_run
 from actorflow.errors import (
     CoordinatorLost,
     ShardLost,
@@ -177,14 +177,14 @@ class TrainingRun:
             self._layout.workers,
             self.policy,
             limits,
-            of_run(self._run),
+            term_of_run(self._run),
             self._hearing,
         )
         self._coordinator = chief.system.spawn(lambda: decides, name=name)
         self._coordinator.watch(self._hearing)
         address = f"{chief.name}/{name}"
         for process in self._layout.ps:
-            await self._ask_ps(process, MeetAll(address, self._shards, of_run(self._run)))
+            await self._ask_ps(process, MeetAll(address, self._shards, term_of_run(self._run)))
         policy, settings = self.policy, self._settings
         apart = settings.agreement == "per_shard"
         # A pull waits for the update that is being made: where none comes, the coordinator says why first.
@@ -233,7 +233,7 @@ class TrainingRun:
         hearing, self._hearing = self._hearing, None
         if coordinator is not None and hearing is not None:
             if not self._over:
-                coordinator.signal(RunEnded(of_run(self._run)))
+                coordinator.signal(RunEnded(term_of_run(self._run)))
                 await self._drain()
             await system.stop(coordinator)
             await system.stop(hearing)

@@ -8,8 +8,8 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.process.messages import UNREACHED, Enlist
+from actorflow.coord.rules.commit import term_of_run
 from actorflow.coord.rules.messages import RunEnded
-from actorflow.coord.rules.terms import of_run
 from actorflow.errors import ActorflowError
 from actorflow.runtime.messages import Terminated
 
@@ -60,6 +60,6 @@ class WorkerSupervisor(Actor):
         except UNREACHED:
             self.after(self._again_s, _Retry())
         except ActorflowError as error:  # it cannot take part, and nor could another
-            self._coordinator.signal(RunEnded(of_run(self._order.run), error))
+            self._coordinator.signal(RunEnded(term_of_run(self._order.run), error))
         else:
             self._worker.watch(self.ref)

@@ -7,7 +7,7 @@ from typing import Any
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.sources.combined import in_turn, one_by_one, side_by_side
 from actorflow.data.sources.protocol import Once, Source
-from actorflow.data.values import checks
+from actorflow.data.values import arguments
 
 
 def zip(*pipelines: Pipeline) -> Pipeline:
@@ -47,25 +47,25 @@ def interleave(*pipelines: Pipeline, cycle: int | None = None, block: int = 1) -
         block: How many elements of one come before those of the next.
     """
     sources = _sources("interleave", pipelines)
-    n = checks.optional("interleave", "cycle", cycle)
-    return Pipeline(in_turn(sources, n or len(sources), checks.whole("interleave", "block", block)))
+    n = arguments.optional("interleave", "cycle", cycle)
+    return Pipeline(in_turn(sources, n or len(sources), arguments.whole("interleave", "block", block)))
 
 
 def _sources(verb: str, pipelines: tuple[Any, ...]) -> list[Source]:
-    checks.check(verb, "sources", pipelines, bool(pipelines), "at least one")
+    arguments.check(verb, "sources", pipelines, bool(pipelines), "at least one")
     # One source is allowed: a list of them may have been made by a program.
     found = []
     for each in pipelines:
         if not isinstance(each, Pipeline):
-            checks.check(verb, "sources", each, False, "that begin pipelines", "af.data.arrays(...)")
+            arguments.check(verb, "sources", each, False, "that begin pipelines", "af.data.arrays(...)")
         source = each.bare
         hint = f"put the stages behind it: {verb}(a, b).map(...)"
         if source is None:
-            checks.check(verb, "sources", each, False, "without stages", hint)
+            arguments.check(verb, "sources", each, False, "without stages", hint)
         assert source is not None
         # Read again in every epoch, and from any position: what gives its elements once cannot be one of
         # several.
         once = source.once if isinstance(source, Once) else None
-        checks.check(verb, "sources", each, once is None, f"that can be read again: {once}")
+        arguments.check(verb, "sources", each, once is None, f"that can be read again: {once}")
         found.append(source)
     return found

@@ -18,13 +18,14 @@ from actorflow.data.stages.chain import Repeat
 from actorflow.data.stages.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
 from actorflow.data.stages.shuffle import Shuffle
 from actorflow.data.stages.stage import CallSite
-from actorflow.data.values import checks
+from actorflow.data.values import arguments
 from actorflow.data.values.collate import collate, rows
 from actorflow.data.values.padding import check_padding, pad_batch
 from actorflow.data.values.page_locked import HOST, on_the_way_to
 from actorflow.data.workers.function_names import FunctionName, find, name_function
 from actorflow.errors import ActorflowError, ConfigError, InputError, Where
 from actorflow.runtime.call_site import source_line
+from actorflow.values.checks import is_flag
 
 
 def _same(count: float) -> Length:
@@ -85,28 +86,29 @@ class Pipeline:
                 element larger than that.
         """
         # ORDER: the function first: the most likely mistake, and its name is part of the other messages.
-        f = checks.function("map", _find_function(function) if isinstance(function, str) else function)
-        size = checks.optional("map", "element_bytes", element_bytes, 0)
+        f = arguments.function("map", _find_function(function) if isinstance(function, str) else function)
+        size = arguments.optional("map", "element_bytes", element_bytes, 0)
         as_bits = isinstance(random, str) and random == "bits"
-        chance = as_bits or checks.is_flag(random)
-        checks.check("map", "random", random, chance, "as True, False or 'bits'")
-        random, seed = as_bits or bool(random), checks.seed("map", seed)
-        ordered = checks.flag("map", "ordered", ordered)
-        checks.check("map", "seed", seed, random or seed is None, "only with random=True or random='bits'")
-        n, m = checks.optional("map", "threads", threads), checks.optional("map", "processes", processes)
-        checks.check("map", "threads or processes", (n, m), n is None or m is None, "not both")
-        checks.check(
+        chance = as_bits or is_flag(random)
+        arguments.check("map", "random", random, chance, "as True, False or 'bits'")
+        random, seed = as_bits or bool(random), arguments.seed("map", seed)
+        ordered = arguments.flag("map", "ordered", ordered)
+        arguments.check("map", "seed", seed, random or seed is None, "only with random=True or random='bits'")
+        n = arguments.optional("map", "threads", threads)
+        m = arguments.optional("map", "processes", processes)
+        arguments.check("map", "threads or processes", (n, m), n is None or m is None, "not both")
+        arguments.check(
             "map", "ordered", ordered, ordered or bool(n or m), "False only with threads or processes"
         )
         count = n or m
-        most = checks.optional("map", "max_bytes", max_bytes)
-        checks.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
+        most = arguments.optional("map", "max_bytes", max_bytes)
+        arguments.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
         # Found by its name already here: in a process nobody would see why it was not.
         name = None if m is None else _name(f)
         workers = None if count is None else Workers(f, count, name, ordered, random, as_bits, seed)
         own = seed
         return self._with(
-            f"map {checks.name_of_function(f)!r}",
+            f"map {arguments.name_of_function(f)!r}",
             f"random {'bits' if as_bits else random}, seed {seed}, ordered {ordered}",
             lambda place, drawn: Map(
                 place, f, (drawn if own is None else own) if random else None, as_bits=as_bits
@@ -122,8 +124,8 @@ class Pipeline:
 
     def filter(self, keep: Callable[[Any], Any]) -> Pipeline:
         """Keeps the elements for which `keep` is true."""
-        f = checks.function("filter", keep)
-        label = f"filter {checks.name_of_function(f)!r}"
+        f = arguments.function("filter", keep)
+        label = f"filter {arguments.name_of_function(f)!r}"
         return self._with(label, "", lambda place, _: Filter(place, f), _unknown, looks=True)
 
     def shuffle(self, size: int, *, seed: int | None = None) -> Pipeline:
@@ -136,7 +138,7 @@ class Pipeline:
             size: Elements held; as many as an epoch has give every order the same chance.
             seed: Of the draws; drawn when the pipeline is opened if there is none.
         """
-        n, own = checks.whole("shuffle", "size", size), checks.seed("shuffle", seed)
+        n, own = arguments.whole("shuffle", "size", size), arguments.seed("shuffle", seed)
         # How many are held is part of the order, and the order part of what a position means.
         return self._with(
             f"shuffle({n})",
@@ -149,7 +151,7 @@ class Pipeline:
 
     def repeat(self, count: int | None = None) -> Pipeline:
         """Runs everything before it `count` times, each an epoch; None: for ever, until one is empty."""
-        n = checks.optional("repeat", "count", count)
+        n = arguments.optional("repeat", "count", count)
         times = math.inf if n is None else n
         return self._with(
             f"repeat({'' if n is None else n})",
@@ -166,10 +168,8 @@ class Pipeline:
             size: Elements in a batch.
             drop_remainder: Drops the last batch of an epoch if it has fewer.
         """
-        n, drop = (
-            checks.whole("batch", "size", size),
-            checks.flag("batch", "drop_remainder", drop_remainder),
-        )
+        n = arguments.whole("batch", "size", size)
+        drop = arguments.flag("batch", "drop_remainder", drop_remainder)
         return self._with(
             f"batch({n})",
             f"drop {drop}",
@@ -189,7 +189,8 @@ class Pipeline:
             drop_remainder: Drops the last batch of an epoch if it has fewer.
         """
         verb, padding = "padded_batch", check_padding("padded_batch", padding)
-        n, drop = checks.whole(verb, "size", size), checks.flag(verb, "drop_remainder", drop_remainder)
+        n = arguments.whole(verb, "size", size)
+        drop = arguments.flag(verb, "drop_remainder", drop_remainder)
         return self._with(
             f"{verb}({n})",
             f"drop {drop}, padding {padding!r}",
@@ -221,18 +222,18 @@ class Pipeline:
             drop_remainder: Drops what is left in the buckets when an epoch ends.
         """
         f, drop = (
-            checks.function("bucket", length),
-            checks.flag("bucket", "drop_remainder", drop_remainder),
+            arguments.function("bucket", length),
+            arguments.flag("bucket", "drop_remainder", drop_remainder),
         )
         padding = check_padding("bucket", padding)
-        bounds = checks.whole_numbers("bucket", "boundaries", boundaries)
-        counts = checks.whole_numbers("bucket", "sizes", sizes)
+        bounds = arguments.whole_numbers("bucket", "boundaries", boundaries)
+        counts = arguments.whole_numbers("bucket", "sizes", sizes)
         rising = all(a < b for a, b in pairwise(bounds))
-        checks.check("bucket", "boundaries", bounds, rising, "that ascend")
+        arguments.check("bucket", "boundaries", bounds, rising, "that ascend")
         fits = len(counts) == len(bounds) + 1
-        checks.check("bucket", "sizes", counts, fits, f"for each of the {len(bounds) + 1} buckets")
+        arguments.check("bucket", "sizes", counts, fits, f"for each of the {len(bounds) + 1} buckets")
         return self._with(
-            f"bucket {checks.name_of_function(f)!r}",
+            f"bucket {arguments.name_of_function(f)!r}",
             f"{bounds}, {counts}, drop {drop}, padding {padding!r}",
             lambda place, _: BucketStage(
                 place, f, bounds, counts, drop_remainder=drop, join=lambda values: pad_batch(values, padding)
@@ -247,25 +248,25 @@ class Pipeline:
 
     def take(self, count: int) -> Pipeline:
         """Ends every epoch after its first `count` elements."""
-        n = checks.whole("take", "count", count, 0)
+        n = arguments.whole("take", "count", count, 0)
         return self._with(f"take({n})", "", lambda place, _: Take(place, n), lambda length: min(length, n))
 
     def skip(self, count: int) -> Pipeline:
         """Leaves out the first `count` elements of every epoch."""
-        n = checks.whole("skip", "count", count, 0)
+        n = arguments.whole("skip", "count", count, 0)
         return self._with(
             f"skip({n})", "", lambda place, _: Skip(place, n), lambda length: max(length - n, 0)
         )
 
     def enumerate(self, start: int = 0) -> Pipeline:
         """Makes pairs (index, element), counted from `start` in every epoch."""
-        n = checks.whole("enumerate", "start", start, 0)
+        n = arguments.whole("enumerate", "start", start, 0)
         return self._with(f"enumerate({n})", "", lambda place, _: Enumerate(place, n), _same)
 
     def flat_map(self, function: Callable[[Any], Any]) -> Pipeline:
         """Puts the elements of the iterable that `function` gives for each in its place."""
-        f = checks.function("flat_map", function)
-        label = f"flat_map {checks.name_of_function(f)!r}"
+        f = arguments.function("flat_map", function)
+        label = f"flat_map {arguments.name_of_function(f)!r}"
         return self._with(
             label, "", lambda place, _: FlatMap(place, f), _unknown, scales=False, looks=True, expands=True
         )
@@ -294,8 +295,8 @@ class Pipeline:
         Raises:
             PlacementError: for a card where CuPy, or the card, is missing.
         """
-        n = checks.whole("prefetch", "size", size)
-        most = checks.optional("prefetch", "max_bytes", max_bytes)
+        n = arguments.whole("prefetch", "size", size)
+        most = arguments.optional("prefetch", "max_bytes", max_bytes)
         try:
             # A card that is not there is told now, at the user's line, and not when the stream runs.
             copy = on_the_way_to(device)

@@ -9,10 +9,11 @@ Pure rules: no clock, no process. `process_supervisor.py` obeys them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 
 from actorflow.errors import ConfigError, pluralise
 from actorflow.launch.exits import meaning, worth_restart
+from actorflow.values.checks import is_whole, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class Restarts:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for what cannot mean anything."""
-        if type(self.limit) is not int or self.limit < 0:
+        if not is_whole(self.limit, 0, plain=True):
             message = f"limit must be an integer of at least 0, got {self.limit!r}"
             raise ConfigError(message)
         for name in ("window_s", "first_s", "max_s", "healthy_s"):
-            if not (isfinite(value := getattr(self, name)) and value >= 0):
+            if not 0 <= number(value := getattr(self, name)) < inf:
                 message = f"{name} must be a number of at least 0, got {value!r}"
                 raise ConfigError(message)
         if self.max_s < self.first_s:

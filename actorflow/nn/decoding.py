@@ -35,6 +35,7 @@ from actorflow.ops.math.reduce import argmax
 from actorflow.ops.nn.softmax import log_softmax
 from actorflow.ops.state.handle import can_be_called
 from actorflow.runtime.call_site import source_line
+from actorflow.values.checks import is_whole
 from actorflow.values.pytree import flatten
 
 Step = Callable[[Tensor, State], tuple[Any, State]]
@@ -236,13 +237,13 @@ def fill_after_end(tokens: Tensor, lengths: Tensor, end: int | None) -> Tensor:
 def check_settings(what: str, end: Any, longest: Any) -> None:
     """SpecError for an end or a length that is none."""
     check_count(what, "longest", longest)
-    if end is not None and (type(end) is not int or not 0 <= end < 2**31):
+    if end is not None and not is_whole(end, 0, 2**31 - 1, plain=True):
         raise refusal(what, f"takes the number of a token as end, or None, got {end!r:.60}")
 
 
 def check_count(what: str, name: str, count: Any) -> None:
     """SpecError unless it is an integer of 1 or more."""
-    if type(count) is not int or count < 1:
+    if not is_whole(count, 1, plain=True):
         raise refusal(what, f"takes an integer of 1 or more as {name}, got {count!r:.60}")
 
 

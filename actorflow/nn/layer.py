@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import isfinite
-from numbers import Real
+from math import inf
 from typing import Any
 
 from actorflow.errors import SpecError, Where
@@ -19,6 +18,7 @@ from actorflow.ops.state.variable import Variable
 from actorflow.runtime.call_site import source_line
 from actorflow.runtime.name_hints import check_keywords
 from actorflow.values.arrays import DType, as_dtype, is_floating, name_of
+from actorflow.values.checks import is_whole, number
 from actorflow.values.conv_shapes import is_channels_first, to_channels_last
 from actorflow.values.spec import Dim, Spec, merge, show
 
@@ -166,8 +166,7 @@ class Layer:
     def check_positive(self, **sizes: Any) -> None:
         """Raises SpecError unless all sizes are positive integers."""
         for name, size in sizes.items():
-            # A bool is an int to Python.
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            if not is_whole(size, 1, plain=True):
                 what = f"needs a positive integer for {name}, got {_show(size)}"
                 raise self.refusal(what)
 
@@ -181,21 +180,21 @@ class Layer:
     def check_part(self, hint: str, **parts: Any) -> None:
         """Raises SpecError unless all are numbers from 0 up to, and without, 1."""
         for name, part in parts.items():
-            if not _is_number(part) or not 0 <= part < 1:
+            if not 0 <= number(part) < 1:
                 what = f"needs a {name} in [0, 1), got {_show(part)}"
                 raise self.refusal(what, hint)
 
     def check_not_negative(self, **numbers: Any) -> None:
         """Raises SpecError unless all are finite numbers, 0 or above."""
-        for name, number in numbers.items():
-            if not _is_number(number) or not isfinite(number) or number < 0:
-                what = f"needs a finite {name} of at least 0, got {_show(number)}"
+        for name, given in numbers.items():
+            if not 0 <= number(given) < inf:
+                what = f"needs a finite {name} of at least 0, got {_show(given)}"
                 raise self.refusal(what)
 
     def check_integers(self, **integers: Any) -> None:
         """Raises SpecError unless all are integers, or None for a choice that is left open."""
         for name, given in integers.items():
-            if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+            if given is not None and not is_whole(given, plain=True):
                 what = f"needs an integer or None for {name}, got {_show(given)}"
                 raise self.refusal(what)
 
@@ -221,10 +220,6 @@ def _conversion(dtype: DType) -> str:
     if is_floating(dtype):
         return f'convert x with af.cast, or make the layer with dtype="{dtype.name}"'
     return "convert x with af.cast"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _show(value: Any) -> str:

@@ -9,6 +9,7 @@ from actorflow.nn.layer import Layer
 from actorflow.ops.array.arrange import flatten
 from actorflow.ops.definition.spec_rules import Axis
 from actorflow.ops.nn.softmax import dropout
+from actorflow.values.checks import is_whole
 
 
 class Dropout(Layer):
@@ -44,7 +45,7 @@ class Dropout(Layer):
 
 def _are_axes(whole: Any) -> bool:
     each = whole if isinstance(whole, tuple | list) else (whole,)
-    return all(isinstance(axis, int) and not isinstance(axis, bool) for axis in each)
+    return all(is_whole(axis, plain=True) for axis in each)
 
 
 class Flatten(Layer):

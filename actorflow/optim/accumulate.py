@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.optim.checks import whole
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
 from actorflow.optim.transform import (
     Arrays,
@@ -17,6 +16,7 @@ from actorflow.optim.transform import (
     rule,
 )
 from actorflow.values.arrays import Array
+from actorflow.values.checks import positive_whole
 
 
 def accumulate(inner: Transform, every: int) -> Transform:
@@ -29,7 +29,7 @@ def accumulate(inner: Transform, every: int) -> Transform:
     Raises: ConfigError unless inner is a Transform and every >= 1.
     """
     check_transform("inner", inner)
-    every = whole("every", every)
+    every = positive_whole("every", every)
 
     def init(params: Arrays) -> State:
         return {"count": zero(), "sum": filled(params), "inner": inner.init(params)}

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.optim.checks import flag, not_negative, positive, weight
 from actorflow.optim.elementwise import Slots, Step, elementwise, mix
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import flag, not_negative, positive, weight
 
 
 @rule("adagrad")

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.optim.checks import flag, positive, weight
 from actorflow.optim.elementwise import Slots, Step, accumulator, elementwise, mix, one_more, zero
 from actorflow.optim.moments import quotient
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import flag, positive, weight
 from actorflow.values.sparse import as_rows, values_of
 
 

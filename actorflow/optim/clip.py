@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.optim.checks import positive
 from actorflow.optim.elementwise import accumulator
 from actorflow.optim.norms import norm, scale_down
 from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import positive
 from actorflow.values.sparse import as_rows, values_of
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from actorflow.errors import ConfigError
-from actorflow.optim.checks import check, positive, several
 from actorflow.optim.norms import norm, scale_down
 from actorflow.optim.transform import (
     Arrays,
@@ -18,6 +17,7 @@ from actorflow.optim.transform import (
     rule,
 )
 from actorflow.values.arrays import Array
+from actorflow.values.checks import check, positive, sequence
 from actorflow.values.sparse import as_rows, values_of
 
 
@@ -74,7 +74,7 @@ def _check_masks(parts: tuple[Transform, ...]) -> None:
 
 @rule("chain")
 def _chain_from_config(parts: Any) -> Transform:
-    return chain(*map(made, several("parts", parts)))
+    return chain(*map(made, sequence("parts", parts)))
 
 
 @rule("clip_by_global_norm")

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.optim.checks import finite, not_negative
 from actorflow.optim.elementwise import Slots, Step, elementwise, in_blocks
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import finite, not_negative
 
 
 @rule("l2")

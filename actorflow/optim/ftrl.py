@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from actorflow.optim.checks import check, not_negative, number
 from actorflow.optim.elementwise import Slots, Step, elementwise
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import check, not_negative, number
 
 
 @rule("ftrl")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from actorflow.optim.checks import not_negative, positive, weight
 from actorflow.optim.elementwise import Slots, filled, in_blocks, mix, one_more, zero
 from actorflow.optim.moments import quotient
 from actorflow.optim.norms import norm
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import not_negative, positive, weight
 
 
 @rule("lamb")

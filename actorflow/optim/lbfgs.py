@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.optim.checks import check, weight, whole
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import check, positive_whole, weight
 
 _TINY = float(np.finfo(np.float64).tiny)
 """The least normal number: what is less has lost digits, and its inverse may be infinite."""
@@ -51,7 +51,7 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     Cost:   4 * history passes and products; the pairs are shared between the states, not copied.
     """
     rate = as_schedule(lr)
-    history, curvature = whole("history", history), weight("curvature", curvature)
+    history, curvature = positive_whole("history", history), weight("curvature", curvature)
     check("history", history, history <= _MOST, f"at most {_MOST}")
 
     def init(params: Arrays) -> State:

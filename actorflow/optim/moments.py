@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from actorflow.optim.checks import not_negative, positive, weight
 from actorflow.optim.elementwise import Slots, Step, elementwise, filled, in_blocks, mix, one_more, zero
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.values.arrays import Array
+from actorflow.values.checks import not_negative, positive, weight
 
 
 @rule("amsgrad")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from actorflow.errors import ConfigError
-from actorflow.optim.checks import check, several
 from actorflow.optim.transform import (
     Arrays,
     Config,
@@ -26,6 +25,7 @@ from actorflow.optim.transform import (
     rule,
 )
 from actorflow.values.arrays import Array
+from actorflow.values.checks import check, sequence
 from actorflow.values.sparse import Touched, as_rows, values_of
 
 Patterns = str | Sequence[str]
@@ -129,7 +129,7 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
 
 @rule("partition")
 def _partition_from_config(rules: Any) -> Transform:
-    parts = several("rules", rules)
+    parts = sequence("rules", rules)
     # From another process: plain data, of which anything may be wrong.
     fit = all(isinstance(r, Mapping) and isinstance(r.get("pattern"), str) for r in parts)
     check("rules", rules, fit, "dicts of 'pattern', 'name' and 'config'")

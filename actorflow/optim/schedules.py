@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from actorflow.errors import ConfigError
-from actorflow.optim import checks
-from actorflow.optim.checks import MOST, call_with_config, check, number, several, whole
-from actorflow.optim.transform import Config
+from actorflow.optim.transform import Config, call_with_config
+from actorflow.values.checks import MOST, check, is_whole, number, positive, positive_whole, sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def constant(rate: float) -> Schedule:
 
 def exponential(rate: float, decay: float, every: int) -> Schedule:
     """Returns `rate * decay ** (count / every)`."""
-    rate, every = _rate("rate", rate), whole("every", every)
+    rate, every = _rate("rate", rate), positive_whole("every", every)
     check("decay", decay, 0 < number(decay) <= 1, "in (0, 1]")
     decay = float(decay)
     config = {"rate": rate, "decay": decay, "every": every}
@@ -70,7 +69,7 @@ def cosine(rate: float, updates: int, final: float = 0.0) -> Schedule:
     `final + (rate - final) * (1 + cos(pi * count / updates)) / 2`; source: Loshchilov, Hutter,
     "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, equation 5, one period.
     """
-    rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
+    rate, final, updates = _rate("rate", rate), _rate("final", final), positive_whole("updates", updates)
 
     def at(count: int) -> float:
         return _between(rate, final, min(count / updates, 1.0))
@@ -80,7 +79,7 @@ def cosine(rate: float, updates: int, final: float = 0.0) -> Schedule:
 
 def inverse_time(rate: float, decay: float, every: int = 1) -> Schedule:
     """Returns `rate / (1 + decay * count / every)`."""
-    rate, decay, every = _rate("rate", rate), _rate("decay", decay), whole("every", every)
+    rate, decay, every = _rate("rate", rate), _rate("decay", decay), positive_whole("every", every)
     config = {"rate": rate, "decay": decay, "every": every}
     return Schedule("inverse_time", config, lambda count: rate / (1 + decay * count / every))
 
@@ -91,7 +90,7 @@ def inverse_sqrt(rate: float, warm: int = 1) -> Schedule:
     `rate * min((count + 1) / warm, sqrt(warm / (count + 1)))`; source: Vaswani et al., "Attention is
     all you need", NeurIPS 2017, equation 3, where rate is 1 / sqrt(d_model * warm).
     """
-    rate, warm = _rate("rate", rate), whole("warm", warm)
+    rate, warm = _rate("rate", rate), positive_whole("warm", warm)
 
     def at(count: int) -> float:
         return rate * min((count + 1) / warm, math.sqrt(warm / (count + 1)))
@@ -101,7 +100,7 @@ def inverse_sqrt(rate: float, warm: int = 1) -> Schedule:
 
 def step(rate: float, factor: float, every: int) -> Schedule:
     """Returns `rate * factor ** (count // every)`, with a factor of at most 1: others would overflow."""
-    rate, every = _rate("rate", rate), whole("every", every)
+    rate, every = _rate("rate", rate), positive_whole("every", every)
     hint = "for a rise over some updates take linear, polynomial or piecewise"
     check("factor", factor, 0 <= number(factor) <= 1, "in [0, 1]", hint)
     factor = float(factor)
@@ -111,7 +110,7 @@ def step(rate: float, factor: float, every: int) -> Schedule:
 
 def piecewise(boundaries: Sequence[int], rates: Sequence[float]) -> Schedule:
     """Returns `rates[0]` before count `boundaries[0]`, then `rates[1]`, and so on: one rate more."""
-    bounds, levels = _boundaries(boundaries), several("rates", rates)
+    bounds, levels = _boundaries(boundaries), sequence("rates", rates)
     check("rates", levels, len(levels) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
     levels = tuple(_rate("every rate", level) for level in levels)
     config = {"boundaries": bounds, "rates": levels}
@@ -125,8 +124,8 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
     With a power of 1 a straight line; it may rise as well as fall. From a rate of 0 the first update moves
     nothing: `warmup` is the rise without that.
     """
-    rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
-    power = checks.positive("power", power)
+    rate, final, updates = _rate("rate", rate), _rate("final", final), positive_whole("updates", updates)
+    power = positive("power", power)
 
     def at(count: int) -> float:
         return float(final + (rate - final) * (1 - min(count / updates, 1.0)) ** power)
@@ -150,7 +149,7 @@ def cosine_restarts(rate: float, updates: int, factor: int = 1, final: float = 0
     """
     fall = cosine(rate, updates, final)
     rate, final, updates = fall.config["rate"], fall.config["final"], fall.config["updates"]
-    factor = whole("factor", factor)
+    factor = positive_whole("factor", factor)
 
     def at(count: int) -> float:
         if factor == 1:
@@ -177,7 +176,7 @@ def one_cycle(
     Source: Smith, Topin, "Super-convergence", 2018, with the cosines and the numbers of fastai, as
         in PyTorch.
     """
-    peak, updates = _rate("peak", peak), whole("updates", updates)
+    peak, updates = _rate("peak", peak), positive_whole("updates", updates)
     check("warm", warm, 0 < number(warm) < 1, "in (0, 1)")
     check("start_factor", start_factor, 1 <= number(start_factor) < math.inf, "finite, at least 1")
     check("final_factor", final_factor, 1 <= number(final_factor) < math.inf, "finite, at least 1")
@@ -207,7 +206,7 @@ def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
     `initial + (then(0) - initial) * (count + 1) / updates`: the line begins before the first update, so
     that none has a rate of 0.
     """
-    updates, initial = whole("updates", updates), _rate("initial", initial)
+    updates, initial = positive_whole("updates", updates), _rate("initial", initial)
     after = as_schedule(then)
 
     def at(count: int) -> float:
@@ -222,7 +221,7 @@ def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
 
 def join(rates: Sequence[Rate], boundaries: Sequence[int]) -> Schedule:
     """Returns each of `rates` in turn, changing at the boundaries; each counts from its own start."""
-    parts, bounds = tuple(as_schedule(r) for r in several("rates", rates)), _boundaries(boundaries)
+    parts, bounds = tuple(as_schedule(r) for r in sequence("rates", rates)), _boundaries(boundaries)
     check("rates", rates, len(parts) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
 
     def at(count: int) -> float:
@@ -273,8 +272,8 @@ def _rate(name: str, value: Any) -> float:
 
 
 def _boundaries(boundaries: Any) -> tuple[int, ...]:
-    bounds = several("boundaries", boundaries)
-    counts = all(checks.is_whole(b) for b in bounds) and len(bounds) > 0
+    bounds = sequence("boundaries", boundaries)
+    counts = all(is_whole(b) for b in bounds) and len(bounds) > 0
     # From above 0: a part that ends before it begins would never be asked.
     rising = counts and all(a < b for a, b in pairwise((0, *bounds)))
     check("boundaries", bounds, rising, "counts of updates, rising from above 0")

@@ -44,13 +44,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actorflow.errors import ConfigError
-from actorflow.optim.checks import call_with_config, check
 from actorflow.runtime.name_hints import RULES, check_keywords, missing_method
 from actorflow.values.arrays import Array
+from actorflow.values.checks import check
 
 Arrays = Mapping[str, Array]
 """Arrays by the name of their variable; gradients and deltas may be SparseRows."""
@@ -134,6 +135,7 @@ def _parts_in(config: Any) -> Iterator[Transform]:
 
 
 Rule = TypeVar("Rule", bound=Callable[..., Transform])
+Made = TypeVar("Made")
 
 _RULES: dict[str, Callable[..., Transform]] = {}
 
@@ -169,6 +171,18 @@ def from_config(name: str, config: Config) -> Transform:
         message = f"there is no optimizer {name!r}; there are {', '.join(sorted(_RULES))}"
         raise ConfigError(message, hint="register its function with @optim.rule, and import its module")
     return call_with_config(make, f"optimizer {name!r}", config)
+
+
+def call_with_config(make: Callable[..., Made], what: str, config: Any) -> Made:
+    """Returns what `make` makes of a config; raises ConfigError when it does not take those settings."""
+    check(f"the config of {what}", config, isinstance(config, Mapping), "a dict of its settings")
+    # Bound before it is called: a TypeError from within would look like a wrong setting.
+    try:
+        bound = signature(make).bind(**config)
+    except TypeError as error:
+        message = f"{what} cannot be made from {dict(config)}: {error}"
+        raise ConfigError(message) from error
+    return make(*bound.args, **bound.kwargs)
 
 
 def described(transform: Transform) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from actorflow.plan.fetches import resolve_feed
 from actorflow.session.session import Session
 from actorflow.testing.measure import Compared, Feeds, Function, Input, SlopePair, Tolerances, compare
 from actorflow.values.arrays import is_floating, name_of
+from actorflow.values.checks import is_whole, number
 from actorflow.values.spec import ListSpec
 
 _LIMITS = {"float64": (1e-5, 1e-5, 1e-7), "float32": (1e-2, 1e-2, 1e-3)}
@@ -153,10 +153,10 @@ async def _check_finite(function: Function) -> None:
 
 
 def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[Any, ...]) -> Tolerances:
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order not in (1, 2):
+    if not is_whole(order, 1, 2):
         message = f"order must be 1 or 2, got {order!r}"
         raise ConfigError(message)
-    if directions is not None and (not isinstance(directions, int | np.integer) or directions < 1):
+    if directions is not None and not is_whole(directions, 1):
         message = f"directions must be at least 1, or None for every element, got {directions!r}"
         raise ConfigError(message)
     for t in tensors:
@@ -179,7 +179,7 @@ def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[An
 
 
 def _is_amount(value: Any) -> bool:
-    return isinstance(value, Real) and 0 <= float(value) < np.inf
+    return 0 <= number(value) < np.inf
 
 
 async def _input(session: Session, x: Any, feeds: Feeds) -> Input:

@@ -12,6 +12,7 @@ from actorflow.graph.body import elsewhere
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.training.batches import Source
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import show
 
 Scores = Mapping[str, float]
@@ -67,7 +68,7 @@ class Program:
 
 def _check_program(program: Any) -> None:
     """Raises ProgramError for what a program file easily gets wrong, before a step has run."""
-    if not isinstance(program.epochs, int) or program.epochs < 1:
+    if not is_whole(program.epochs, 1, plain=True):
         message = f"a program trains for at least one epoch, got {program.epochs!r}"
         raise ProgramError(message)
     if program.train is None:

@@ -25,7 +25,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
-from numbers import Integral
 from types import TracebackType
 from typing import Any, Self
 
@@ -52,6 +51,7 @@ from actorflow.runtime.call_site import source_line
 from actorflow.runtime.messages import Call
 from actorflow.session.session import Session
 from actorflow.training.iterable_source import ENDS, Elements, IterableSource
+from actorflow.values.checks import whole
 from actorflow.values.pytree import flatten
 
 
@@ -154,7 +154,7 @@ class QueueRunner:
         """
         self._check_open()
         name = _name_of(self.session, queue)
-        batch = _count("batch", batch)
+        batch = whole("batch", batch, 1)
         inflow = IterableSource(queue, elements, batch, source_line())
         self._start(partial(inflow.pour, self.session), (name,), inflow)
         return inflow
@@ -174,7 +174,7 @@ class QueueRunner:
             QueueClosed: when a queue that it fills has been ended by this queue runner already.
         """
         self._check_open()
-        copies = _count("copies", copies)
+        copies = whole("copies", copies, 1)
         graph, feeds = self.session.graph, dict(feeds or {})
         leaves, _ = flatten(op)
         ports = [resolve_fetch(graph, leaf) for leaf in leaves]
@@ -346,14 +346,6 @@ async def _repeat(step: Callable[..., Awaitable[Any]], values: Sequence[Any]) ->
             await step(*values)
         except ENDS:
             return
-
-
-def _count(name: str, value: Any) -> int:
-    """Returns a number of things as Python's."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        message = f"{name} is a whole number of at least 1, got {value!r:.60}"
-        raise ConfigError(message)
-    return int(value)
 
 
 def _as_cause(error: BaseException) -> ActorflowError:

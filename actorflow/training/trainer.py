@@ -11,7 +11,7 @@ The session is whatever runs steps: this module knows two of its verbs, `run` an
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -119,7 +119,8 @@ class _SessionUpdates:
         self._epoch = at.epoch  # the one at hand, or that was the last
         self._batches: Batches | None = None  # of the epoch that is not over
         self._total: int | None = None
-        self._look: Callable[[float], InputStats]  # at the input of this epoch
+        self._began_s = 0.0  # when the epoch at hand did, by the meter
+        self._over: InputStats | None = None  # of an epoch that is over, until the next one begins
         self._whole = InputStats(0.0, 0.0)  # of all epochs that are over
 
     @property
@@ -135,10 +136,9 @@ class _SessionUpdates:
             source: Any = self._program.batches(epoch)
         at, self._at = self._at, TrainingPosition()
         batches = Batches(source, made, self._clock, at, self._program.batches)
-        began_s = self._meter.seconds()
-        self._epoch, self._batches = epoch, batches
+        self._began_s = self._meter.seconds()
+        self._epoch, self._batches, self._over = epoch, batches, None
         self._total = self._limits.total(epoch, first, batches.size)
-        self._look = lambda train_s: InputStats(batches.waited_s, train_s - began_s, batches.stats)
         async with batches:
             while (feeds := await batches.take()) is not None:
                 yield await self._step(feeds, batches.taken - 1, counts)
@@ -147,9 +147,8 @@ class _SessionUpdates:
             else:
                 self._batches = None
         stats = batches.stats()
-        over = InputStats(batches.waited_s, self._meter.seconds() - began_s, lambda: stats)
-        self._look = lambda _: over
-        self._whole += over
+        self._over = InputStats(batches.waited_s, self._meter.seconds() - self._began_s, lambda: stats)
+        self._whole += self._over
         if counts.taken == 0:
             message = f"every epoch needs a batch, but {made} gave none"
             hint = "an iterator is used up after one epoch: make a new one at each call"
@@ -185,7 +184,13 @@ class _SessionUpdates:
 
     def input(self, train_s: float, *, whole: bool) -> InputStats:
         """Returns how long steps have waited for their batches."""
-        return self._whole if whole else self._look(train_s)
+        if whole:
+            return self._whole
+        if self._over is not None:
+            return self._over
+        batches = self._batches
+        assert batches is not None, "an epoch is at hand"
+        return InputStats(batches.waited_s, train_s - self._began_s, batches.stats)
 
     def position(self, counts: TrainingCounts, train_s: float, messages: int) -> TrainingPosition:
         """Returns where the batches are, and what has been counted of an epoch that is not over."""

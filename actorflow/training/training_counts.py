@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import nan
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from actorflow.training.events import StepDone
 
@@ -88,8 +88,7 @@ class EpochSums:
         return [total / count if count else nan for total in self.totals]
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingUpdate(Generic[StepT]):
+class TrainingUpdate(NamedTuple, Generic[StepT]):
     """An update that was made, or a step that should have made one.
 
     Attributes:
@@ -152,7 +151,8 @@ class TrainingCounts:
         self.latest = max(self.latest, update.latest)
         self.step += 1
         self.sums.add(update.numbers if update.in_means else None)
-        self.drop(update.dropped)
+        if update.dropped:
+            self.drop(update.dropped)
 
     def drop(self, kinds: Iterable[str]) -> None:
         """Counts contributions that no update was made of."""

@@ -11,7 +11,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.cluster.process.messages import SHARD
-from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.actors.peer_shards import ReadStats
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ShardLost
 from actorflow.transport.rules.link_settings import LinkSettings

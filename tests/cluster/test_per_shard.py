@@ -8,7 +8,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from actorflow.coord.actors.introductions import ShardStats
+from actorflow.coord.actors.peer_shards import ShardStats
 from actorflow.coord.rules.run_settings import Agreement
 from tests.cluster.programs import Task
 

@@ -18,7 +18,7 @@ from actorflow.cluster.inspect.monitor import sockets
 from actorflow.cluster.inspect.poll_all import DebugAddress, poll_all
 from actorflow.cluster.inspect.reports import LookQuestion
 from actorflow.cluster.local import LocalCluster
-from actorflow.coord.actors.introductions import ShardStats
+from actorflow.coord.actors.peer_shards import ShardStats
 from actorflow.coord.rules.messages import Updated
 from actorflow.coord.rules.policy import View
 from actorflow.transport.rules.address import Address

@@ -15,7 +15,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.process.messages import SHARD, WORKER
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.actors.introductions import ReadStats, ShardStats
+from actorflow.coord.actors.peer_shards import ReadStats, ShardStats
 from actorflow.coord.actors.worker import AwaitEnd, WorkerDone
 from actorflow.coord.rules.commit import Commitment
 from actorflow.coord.rules.contribution_table import ContributionTable

@@ -12,7 +12,7 @@ import numpy as np
 import actorflow as af
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.coord.actors.introductions import Introduction
+from actorflow.coord.actors.peer_shards import Introduction
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.coord.rules.messages import (
     Commit,
@@ -36,7 +36,7 @@ START = {"w": np.arange(6, dtype="float32").reshape(3, 2), "b": np.full(2, 0.5, 
 
 @dataclass(frozen=True)
 class Found:
-    """What the rule of recovery says, as `coord.actors.failover` wants it."""
+    """What the rule of recovery says, as `coord.actors.peer_shards` wants it."""
 
     version: int
     behind: tuple[int, ...]

@@ -15,13 +15,12 @@ from actorflow.coord.actors.peer_shards import PeerShards
 from actorflow.coord.actors.pending_update import PendingUpdate
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.coord.actors.worker import Worker
-from actorflow.coord.rules.batch_order import BatchOrder
+from actorflow.coord.rules.batch_order import BatchOrder, EpochLengths
 from actorflow.coord.rules.commit import Commitment, CommitPhase
-from actorflow.coord.rules.contribution_outcomes import UseRecord
-from actorflow.coord.rules.contribution_table import ContributionTable
+from actorflow.coord.rules.contribution_table import ContributionTable, Permits
 from actorflow.coord.rules.coordinator_state import CoordinatorState
 from actorflow.coord.rules.lifecycle import Lifecycle, Quorum, RunPhase
-from actorflow.coord.rules.membership import Membership, MemberState
+from actorflow.coord.rules.membership import Membership, MemberState, Reachability
 from actorflow.coord.rules.messages import (
     Batch,
     Commit,
@@ -34,10 +33,8 @@ from actorflow.coord.rules.messages import (
 )
 from actorflow.coord.rules.open_contributions import Contributions
 from actorflow.coord.rules.participant import Participant, ShardPhase
-from actorflow.coord.rules.per_shard_state import PerShardState
-from actorflow.coord.rules.permits import Permits
+from actorflow.coord.rules.per_shard_state import PerShardState, UseRecord
 from actorflow.coord.rules.policy import Sync
-from actorflow.coord.rules.run_health import Reachability
 from actorflow.coord.rules.worker_state import WorkerPhase, WorkerState
 from actorflow.errors import InternalError, NumericError
 from actorflow.runtime.validation import RULES, validation
@@ -142,6 +139,12 @@ def again() -> BatchOrder:
     return order
 
 
+def ends() -> EpochLengths:
+    lengths = EpochLengths()
+    lengths.note_end("a", 0, 8)
+    return lengths
+
+
 def set_to(name: str, value: Any) -> Callable[[Any], None]:
     return lambda machine: setattr(machine, name, value)
 
@@ -194,6 +197,7 @@ FIELDS: list[tuple[type[Any], Callable[[], Any], Callable[[Any], None], str]] = 
     (BatchOrder, again, lambda order: order._again.append((5, 0)), "was handed out"),
     (BatchOrder, again, lambda order: order.sizes.update({0: 0}), "may exist"),
     (BatchOrder, again, lambda order: order._again.insert(0, (0, 1)), "the first comes first"),
+    (EpochLengths, ends, lambda lengths: lengths.furthest.update({0: ("b", 8)}), "behind the end"),
     (ContributionTable, lambda: state().contributions, lambda t: t._out.clear(), "policies see the permits"),
     (ContributionTable, lambda: made().contributions, lambda t: swap(t), "of the rank that has it"),
     (ContributionTable, lambda: made().contributions, lambda t: twice(t), "one in the making came before"),
@@ -224,7 +228,7 @@ FIELDS: list[tuple[type[Any], Callable[[], Any], Callable[[Any], None], str]] = 
         lambda run: run.contributions.staged.popitem(),
         "is what is committed",
     ),
-    (CoordinatorState, lambda: state(), set_to("_first", -9), "no more updates than"),
+    (CoordinatorState, lambda: state(), set_to("first", -9), "no more updates than"),
     (
         PerShardState,
         lambda: apart(),

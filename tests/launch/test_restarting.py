@@ -108,6 +108,8 @@ def test_a_row_of_any_length_has_a_wait():
         {"limit": 1.5},
         {"limit": True},
         {"window_s": -1},
+        {"window_s": "60"},
+        {"healthy_s": True},
         {"first_s": float("nan")},
         {"max_s": 0.01},
         {"healthy_s": float("inf")},

@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow import sim
-from actorflow.coord.actors import pull_groups, shard
-from actorflow.coord.actors.streamed_step import StreamedStep
+from actorflow.coord.actors import contribution_pipeline, shard
+from actorflow.coord.actors.replica import StreamedStep
 from actorflow.coord.rules.contribution_table import ContributionTable
 from actorflow.coord.rules.open_contributions import Contributions
 from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.dataflow.state.register import Register
+from actorflow.errors import CoordinatorLost
 from actorflow.values import sparse
 from tests.cluster.policies import policies
 from tests.cluster.programs import KEYS, Task, tasks
@@ -60,7 +61,7 @@ def test_the_bits_of_serial_sgd(
     """Without `work_s` gradients leave as soon as they are there; with small parts values come one by one."""
     policy = policies(workers)[which]
 
-    with patch.object(pull_groups, "PART_BYTES", part_bytes):
+    with patch.object(contribution_pipeline, "PART_BYTES", part_bytes):
         found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
 
     batches = [batch for u in found.record for _, _, batch, _ in u.chosen]
@@ -212,5 +213,6 @@ def test_the_law_finds_a_cluster_that(
     def law(schedule: Any) -> None:
         ran(policy, Task(sparse="row" in fault.__name__), 2, 3, schedule, steps=6)
 
-    with pytest.raises(AssertionError, match=said):
+    found = (AssertionError, CoordinatorLost)  # the law's, or what a coordinator finds of itself
+    with pytest.raises(found, match=f"{said}|InternalError"):
         law()

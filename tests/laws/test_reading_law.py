@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from actorflow import sim
 from actorflow.cluster.process.messages import SHARD
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.actors.peer_shards import ReadStats
 from actorflow.coord.actors.pending_update import PendingUpdate
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.coord.rules.messages import Pull, Pulled

@@ -14,7 +14,7 @@ import actorflow as af
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.process.messages import SHARD
 from actorflow.cluster.process_runtime import Open, ProcessRuntime, Transports
-from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.actors.peer_shards import ReadStats
 from actorflow.coord.rules.messages import Updated
 from actorflow.coord.rules.participant import chain_digest
 from actorflow.coord.rules.run_settings import RunSettings

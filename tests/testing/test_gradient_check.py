@@ -250,6 +250,8 @@ def test_flat_ops_agree_away_from_their_steps_where_there_is_a_kink() -> None:
         ({"rtol": -1.0}, "rtol and atol at least 0"),
         ({"order": True}, "order must be 1 or 2, got True"),
         ({"order": "2"}, "order must be 1 or 2, got '2'"),
+        ({"directions": True}, "directions must be at least 1, or None for every element, got True"),
+        ({"step": True}, "step must be above 0"),
         ({"directions": 1.5}, "directions must be at least 1, or None for every element, got 1.5"),
         ({"directions": "3"}, "directions must be at least 1, or None for every element, got '3'"),
         ({"step": "small"}, "step must be above 0, rtol and atol at least 0, got 'small'"),

@@ -30,6 +30,7 @@ def test_a_program_wants_scalars_of_its_own_graph() -> None:
     ("wrong", "said"),
     [
         ({"epochs": 0}, "at least one epoch, got 0"),
+        ({"epochs": True}, "at least one epoch, got True"),
         ({"epochs": "3"}, "at least one epoch, got '3'"),
         ({"train": None}, "train must be what to fetch for an update, got None\n  try:   pass what minimize"),
         ({"batches": [1, 2]}, r"batches must be a function, got \[1, 2\]"),

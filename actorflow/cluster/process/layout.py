@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from actorflow.coord.actors.gradient_program import update_of
 from actorflow.coord.rules.sharding import shard_variables
@@ -13,6 +12,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.resource import VariableDef
 from actorflow.plan.placement.devices import matching, parse_device
 from actorflow.training.program import Program
+from actorflow.values.checks import is_whole
 
 _HOME = "/job:chief/task:0/device:cpu:0"
 """Of the process in which sessions of a cluster live: that which scopes without a job mean."""
@@ -78,8 +78,7 @@ def lay_out(program: Program, ps: Sequence[str], workers: Sequence[str]) -> Layo
 
 def name_processes(job: str, n: int) -> tuple[str, ...]:
     """Returns the names of so many processes of a job; raises ConfigError for fewer than one."""
-    given: Any = n
-    if not isinstance(given, int) or isinstance(given, bool) or n < 1:
+    if not is_whole(n, 1, plain=True):
         message = f"{job} is how many processes of that kind there are, at least 1, got {n!r}"
         raise ConfigError(message)
     return tuple(f"{job}{k}" for k in range(n))

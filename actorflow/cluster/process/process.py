@@ -28,6 +28,7 @@ from actorflow.errors import ActorflowError, ConfigError
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.runtime import environment
 from actorflow.training.program import Program
+from actorflow.values.checks import is_whole
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
@@ -56,7 +57,7 @@ def member(process: str, incarnation: int) -> Member:
 
 def check_threads(threads: Any) -> None:
     """Raises ConfigError for what is no number of threads."""
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
+    if not is_whole(threads, 0, plain=True):
         message = f"threads is how many run slow kernels, at least 0, got {threads!r}"
         raise ConfigError(message)
 

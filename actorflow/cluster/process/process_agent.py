@@ -21,7 +21,7 @@ from actorflow.cluster.process.messages import (
 )
 from actorflow.cluster.process.record import ProcessRecord
 from actorflow.coord.actors.batch_reader import BatchReader
-from actorflow.coord.actors.introductions import Introduction
+from actorflow.coord.actors.peer_shards import Introduction
 from actorflow.coord.actors.replica import Replica
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.coord.actors.worker import Worker

@@ -8,16 +8,18 @@ So what is on its way overlaps with what is computed. A contribution may be on a
 ended. If that fails in the end nobody is told Computed, so nobody chooses it, and it is dropped as one that
 was too late. Shards that close updates by themselves choose what they have: there all is computed before any
 leaves.
+
+Large variables are pulled in groups, so that the step can begin with the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from actorflow.actors.ref import Ref
-from actorflow.coord.actors import ask_all, pull_groups
 from actorflow.coord.actors.batch_reader import Feeds, InputWait
 from actorflow.coord.rules import worker_state
 from actorflow.coord.rules.messages import (
@@ -34,7 +36,18 @@ from actorflow.coord.rules.messages import (
     Stored,
 )
 from actorflow.coord.rules.worker_state import Conclusion
-from actorflow.errors import ActorflowError, ConfigError, CoordinationError, NumericError, describe
+from actorflow.errors import (
+    ActorDied,
+    ActorflowError,
+    ChannelClosed,
+    ConfigError,
+    CoordinationError,
+    DeadlinePassed,
+    NumericError,
+    PeerLost,
+    ShardLost,
+    describe,
+)
 from actorflow.values import arrays
 
 
@@ -183,7 +196,7 @@ class ContributionPipeline:
     async def _compute(self, permit: Permit, step: UnderWay) -> Conclusion:
         term, number, rank = permit.term, permit.number, permit.rank
         wanted = await step.rows()
-        held: list[tuple[int, frozenset[str]]] = await ask_all.ask_all(
+        held: list[tuple[int, frozenset[str]]] = await ask_all(
             [self._pull(k, permit, step, wanted) for k in range(len(self._shards))]
         )
         bases = tuple(version for version, _ in held)
@@ -199,7 +212,7 @@ class ContributionPipeline:
         if self._work is not None:
             await self._work()
         of_gradients = partial(Contribute, term, number, rank, base, bases=bases)
-        answers = await ask_all.ask_all(
+        answers = await ask_all(
             [
                 self._contribute(shard, step, names, of_gradients)
                 for shard, names in zip(self._shards, homes, strict=True)
@@ -223,9 +236,9 @@ class ContributionPipeline:
             return await self._part(shard, permit, step, wanted, None)
         parts = [
             self._part(shard, permit, step, wanted, names if len(names) < len(known) else None)
-            for names in pull_groups.group_pulls(known)
+            for names in group_pulls(known)
         ]
-        found: list[tuple[int, frozenset[str]]] = await ask_all.ask_all(parts)
+        found: list[tuple[int, frozenset[str]]] = await ask_all(parts)
         return max(version for version, _ in found), frozenset().union(*(names for _, names in found))
 
     async def _part(
@@ -239,7 +252,7 @@ class ContributionPipeline:
         known = self._sizes.get(shard, wanted) if names is None else names
         rows = {name: at for name, at in wanted.items() if name in known}
         question = Pull(permit.version, rows, names)
-        pulled: Pulled | Never = await ask_all.ask_shard(self._shards[shard], question, self._answer_s)
+        pulled: Pulled | Never = await ask_shard(self._shards[shard], question, self._answer_s)
         if isinstance(pulled, Never):
             raise pulled.error
         if names is None:
@@ -253,7 +266,7 @@ class ContributionPipeline:
     ) -> Stored | Refused:
         """Tells one shard its gradients as soon as they are there."""
         question = told(gradients=await step.gradients(names))
-        answer: Stored | Refused = await ask_all.ask_shard(shard, question, self._answer_s)
+        answer: Stored | Refused = await ask_shard(shard, question, self._answer_s)
         return answer
 
     def _trained_by_shard(self, held: Sequence[frozenset[str]]) -> list[tuple[str, ...]]:
@@ -269,3 +282,84 @@ class ContributionPipeline:
                 message = f"a trained variable is on one shard, {name!r} is on {', '.join(on) or 'none'}"
                 raise CoordinationError(message)
         return homes
+
+
+_UNREACHED = (ActorDied, PeerLost, ChannelClosed, DeadlinePassed)
+
+
+async def ask_all(
+    asks: Sequence[Coroutine[Any, Any, Any]], enough: Callable[[Any], bool] = lambda answer: False
+) -> list[Any]:
+    """Returns what all of them return, in their order; fewer when one of that is `enough`.
+
+    Those that are under way when the matter is decided, or the caller is cancelled, end before this returns.
+
+    Args:
+        asks: One for each shard.
+        enough: Tells an answer after which the others do not matter.
+
+    Raises:
+        ActorflowError: the first that one of them raised.
+    """
+    if len(asks) == 1:  # 12 -> 3 µs, three times a contribution where there is one shard
+        return [await asks[0]]
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(ask, name=f"ask shard {k}") for k, ask in enumerate(asks)]
+    try:
+        while True:
+            answers = [task.result() for task in tasks if task.done()]
+            if len(answers) == len(tasks) or any(map(enough, answers)):
+                return answers
+            await asyncio.wait([t for t in tasks if not t.done()], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _cancel_all(tasks)
+
+
+async def ask_shard(shard: Ref, question: Any, deadline_s: float) -> Any:
+    """Returns the answer of a shard.
+
+    Raises:
+        ShardLost: it cannot be reached, or does not answer in time; says why.
+        ActorflowError: what else it raised.
+    """
+    try:
+        return await shard.ask(question, deadline_s)
+    except _UNREACHED as error:
+        first = str(error).splitlines()[0]
+        message = f"shard '{shard.name}' gave no answer to {type(question).__name__}: {first}"
+        raise ShardLost(message) from error
+
+
+async def _cancel_all(asks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancels what is open and waits until all have ended, a cancellation included."""
+    for ask in asks:
+        ask.cancel()
+    while waiting := [ask for ask in asks if not ask.done()]:
+        await asyncio.wait(waiting)
+    for ask in asks:
+        if not ask.cancelled():
+            ask.exception()  # one of them is raised; the others fail for the same reason, or do not matter
+
+
+PART_BYTES = 1 << 20
+"""What a part has at least, so that the message that it costs is little beside what it brings."""
+
+_MOST_PARTS = 16
+
+
+def group_pulls(sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
+    """Returns the variables of a shard in groups, in their order, which is about that of their first use.
+
+    Args:
+        sizes: Bytes of each variable as it is pulled, by name.
+    """
+    least = max(PART_BYTES, sum(sizes.values()) // _MOST_PARTS)
+    parts: list[list[str]] = [[]]
+    nbytes, left = 0, sum(sizes.values())
+    for name, size in sizes.items():
+        parts[-1].append(name)
+        nbytes, left = nbytes + size, left - size
+        if nbytes >= least and left >= least:
+            parts.append([])
+            nbytes = 0
+    return tuple(map(tuple, parts))

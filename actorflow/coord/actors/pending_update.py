@@ -1,4 +1,4 @@
-"""One update between a shard and its optimizer: prepared, promised, and applied or let go."""
+"""What is pending on a shard: an update, from prepared to applied or let go, and pulls that wait for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from actorflow.coord.rules.messages import PrepareUpdate
 from actorflow.dataflow.optimizer.gradients import Decision
-from actorflow.errors import ActorflowError, HandlerError, StepAborted, describe
+from actorflow.errors import ActorflowError, CoordinationError, HandlerError, StepAborted, describe
 from actorflow.runtime.story import Story
 from actorflow.runtime.validation import validates
 
@@ -137,3 +137,47 @@ def preparation_error(error: Exception, rule: str, place: str, version: int | No
     wrapped = HandlerError(what, where=error.where if isinstance(error, ActorflowError) else None)
     wrapped.__cause__ = raised
     return wrapped
+
+
+MOST_PULLS = 1 << 16
+"""Pulls that may wait: those of 4,096 workers, each in 16 parts. Of more, the oldest ends."""
+
+
+class PullWaiters:
+    """Who waits, and for which version; whoever is woken looks for itself whether it has come.
+
+    INVARIANT: at most MOST_PULLS wait.
+    """
+
+    def __init__(self) -> None:
+        self._futures: list[tuple[int, Future[None]]] = []
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    def __repr__(self) -> str:
+        return f"<PullWaiters for versions {[version for version, _ in self._futures]}, at most {MOST_PULLS}>"
+
+    async def wait_for(self, version: int, future: Future[None]) -> None:
+        """Waits on a fresh future until `version` has come, or all are woken.
+
+        Raises:
+            CoordinationError: when too many came after this one.
+        """
+        self._futures.append((version, future))
+        if len(self._futures) > MOST_PULLS:
+            oldest, given_up = self._futures.pop(0)
+            if not given_up.done():
+                message = (
+                    f"{MOST_PULLS} pulls wait for a version, and all came after this one of version {oldest}"
+                )
+                given_up.set_exception(CoordinationError(message))
+        await future
+
+    def wake(self, version: int | None = None) -> None:
+        """Wakes those who wait for that version or an earlier one; None wakes all."""
+        woken = [future for wanted, future in self._futures if version is None or wanted <= version]
+        self._futures = [each for each in self._futures if version is not None and each[0] > version]
+        for future in woken:
+            if not future.done():
+                future.set_result(None)

@@ -25,12 +25,24 @@ from typing import Any, ClassVar
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.coord.actors.failover import Recover, coordinator_lost_error, resolve, shard_lost_error
-from actorflow.coord.actors.introductions import Introduction, ReadStats, stats
-from actorflow.coord.actors.peer_shards import PeerShards
-from actorflow.coord.actors.pending_update import PendingUpdate, preparation_error
-from actorflow.coord.actors.pull_waiters import PullWaiters
-from actorflow.coord.rules.gradient_mean import Part, Spares, find_mixed, mean_gradients
+from actorflow.coord.actors.peer_shards import (
+    Introduction,
+    PeerShards,
+    ReadStats,
+    Recover,
+    resolve,
+    stats,
+)
+from actorflow.coord.actors.pending_update import PendingUpdate, PullWaiters, preparation_error
+from actorflow.coord.rules.gradient_mean import (
+    Part,
+    Spares,
+    StalenessRecord,
+    dense_rows,
+    find_mixed,
+    mean_gradients,
+    staleness,
+)
 from actorflow.coord.rules.messages import (
     Commit,
     Committed,
@@ -54,7 +66,6 @@ from actorflow.coord.rules.messages import (
 from actorflow.coord.rules.open_contributions import Contributions, PerShardQuorum
 from actorflow.coord.rules.participant import Do, Participant, ShardPhase
 from actorflow.coord.rules.sharding import check_joint
-from actorflow.coord.rules.staleness import StalenessRecord, staleness
 from actorflow.dataflow.engine.resources import optimizer_actor
 from actorflow.dataflow.optimizer.gradients import ApplyGradients, MakeState
 from actorflow.dataflow.state.register import Source
@@ -62,7 +73,6 @@ from actorflow.dataflow.state.variable import Read, ReadRows
 from actorflow.errors import (
     ActorflowError,
     CoordinationError,
-    DenseRows,
     Fenced,
     InternalError,
     Where,
@@ -346,14 +356,8 @@ class ShardActor(Actor):
         stale = staleness(self.version, min(bases))
         given = tuple(gradients[name] for name in self._variables)
         most = 0 if self._finite else None
-        asked = ApplyGradients(
-            given,
-            update.decision,
-            stale,
-            most,
-            looked=len(parts) == 1,
-            shares=stale + 1 if self._shares else 1,
-        )
+        shares = stale + 1 if self._shares else 1
+        asked = ApplyGradients(given, update.decision, stale, most, looked=len(parts) == 1, shares=shares)
         self._optimizer.put(Call(update, asked), self.system.nobody)
         return await update.ready
 
@@ -361,11 +365,7 @@ class ShardActor(Actor):
         for name, (sparse, dense) in find_mixed(parts).items():
             if name not in self._told:
                 self._told.add(name)
-                message = (
-                    f"rows of {name!r} from rank {sparse} become dense in a sum with the dense gradient of "
-                    f"rank {dense}: each update then computes all rows. Let all workers run one program"
-                )
-                warnings.warn(DenseRows(message), stacklevel=1)
+                warnings.warn(dense_rows(name, sparse, dense), stacklevel=1)
         large = sum(arrays.content_bytes(dict(gradients)) for _, gradients in parts) >= OFFLOAD_BYTES
         if self._submit is None or not large or len(parts) == 1:
             return mean_gradients(parts, self._spares)
@@ -495,10 +495,4 @@ class ShardActor(Actor):
             verdict = await resolve(term, own, others, self._recover)
         except Fenced:  # a newer one leads
             return
-        error: ActorflowError = verdict.wrong or self._peers.lost or coordinator_lost_error(reason)
-        for shard, why in verdict.lost.items():
-            error = shard_lost_error(shard, why)
-        for shard, ref in {**others, self.shard: self.ref}.items():
-            if shard in verdict.say:
-                ref.signal(verdict.say[shard])
-            ref.signal(RunEnded(term, error))
+        verdict.announce({**others, self.shard: self.ref}, term, self._peers.lost, reason)

@@ -20,6 +20,9 @@ update.
 A shard obeys the highest term that it has heard of. A new coordinator takes a term above all others, fences
 every shard, and goes on from where they stand (`recover`). It knows nothing else, and needs nothing else.
 
+A run has a block of terms of its own. The first is that of its coordinator; the others are those of shards
+that lead once it is lost, each with its own residue, so that two that lead at once differ.
+
 INVARIANT: Commit is sent, in whatever term, only for what every shard had staged or somebody has committed.
 INVARIANT: a PrepareUpdate with `commits` is sent only where there is one shard.
 INVARIANT: the versions of shards differ by at most one; who is behind has staged what those ahead committed.
@@ -32,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from actorflow.coord.rules.messages import (
@@ -52,7 +55,7 @@ Chosen = tuple[tuple[int, int], ...]
 """The contributions of an update, (rank, number), in the order of ranks."""
 
 
-class CommitPhase(Enum):
+class CommitPhase(StrEnum):
     """How far the update is."""
 
     IDLE = "idle"
@@ -311,3 +314,32 @@ def _follows(standing: ShardStatus, staged: PrepareUpdate, version: int, chosen:
 
 def _contribution_set(stage: PrepareUpdate) -> Chosen:
     return tuple(sorted(stage.chosen))
+
+
+TERMS_OF_A_RUN = 1 << 12
+"""Terms of one run."""
+
+
+def term_of_run(run: int) -> int:
+    """Returns the term of the coordinator of a run; runs are numbered from 1 on."""
+    return (run - 1) * TERMS_OF_A_RUN + 1
+
+
+def run_of_term(term: int) -> int:
+    """Returns the run that a term belongs to; 0 for that of a shard which has heard of none."""
+    return (term - 1) // TERMS_OF_A_RUN + 1
+
+
+def following_term(term: int, shard: int, shards: int) -> int:
+    """Returns the least term above `term`, in its run, under which shard number `shard` of `shards` may lead.
+
+    Raises:
+        InternalError: the run has none left.
+    """
+    run = run_of_term(term)
+    first, above = term_of_run(run), term + 1
+    found = above + (first + shard + 1 - above) % (shards + 1)
+    if run_of_term(found) != run:
+        message = f"shard {shard} of {shards} is to lead after term {term}, and run {run} has no term left"
+        raise InternalError(message)
+    return found

@@ -1,4 +1,4 @@
-"""The mean of many contributions, which an update takes: added from the left in rank order, then divided.
+"""The mean of the contributions that an update takes, and how stale they were.
 
     gradient = ((g[r1] + g[r2]) + g[r3] + ...) / count        r1 < r2 < r3 ...
 
@@ -9,15 +9,23 @@ and never on when they came. One alone is passed on as it is, bit for bit.
 Sparse gradients stay sparse when all are: a row is the sum of those that touch it, divided by the count of
 all, as the dense mean would have it. When one is dense, all are taken as dense ones.
 
+A gradient computed from version `base` and applied to version `v` has staleness `v - base`; 0 is what a
+local run has. The record keeps how often each came, in a bounded number of counts: one for each staleness
+below `EACH`, and one for all from there on.
+
+Source: Zhang, Gupta, Lian, Liu, "Staleness-aware Async-SGD for distributed deep learning", IJCAI 2016.
+
 Pure but for `Spares`, whose memory nobody else can see; the arithmetic is that of `sparse.sum_gradients`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from actorflow.errors import SpecError
+from actorflow.errors import DenseRows, InternalError, SpecError
+from actorflow.transport.codec.registry import travels
 from actorflow.values import arrays, sparse
 from actorflow.values.spec import show
 
@@ -75,6 +83,15 @@ def find_mixed(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
     return found
 
 
+def dense_rows(name: str, sparse: int, dense: int) -> DenseRows:
+    """Returns the warning for a variable of which rank `sparse` has rows, and rank `dense` all of it."""
+    message = (
+        f"rows of {name!r} from rank {sparse} become dense in a sum with the dense gradient of "
+        f"rank {dense}: each update then computes all rows. Let all workers run one program"
+    )
+    return DenseRows(message)
+
+
 def _of(name: str, parts: Sequence[Part], spare: list[Any]) -> Any:
     try:
         return arrays.quietly(sparse.sum_gradients, [gradients[name] for _, gradients in parts], spare)
@@ -100,3 +117,55 @@ def _describe(grad: Any) -> str:
     values = grad[1] if type(grad) is tuple else grad
     several = "rows of " if type(grad) is tuple else ""
     return f"{several}{show(values.shape[1:] if several else values.shape)} {values.dtype.name}"
+
+
+EACH = 64
+"""Stalenesses below are counted each on its own."""
+
+
+def staleness(version: int, base: int) -> int:
+    """Returns how many updates came between; InternalError for a base that is not there yet."""
+    if base > version:
+        message = f"a gradient comes from parameters that there have been, got version {base} at {version}"
+        raise InternalError(message)
+    return version - base
+
+
+@travels("coord.staleness")
+@dataclass(frozen=True, slots=True)
+class StalenessRecord:
+    """Of all contributions that were part of an update.
+
+    INVARIANT: `sum(counts) == count`; `counts[s]` had staleness s, the last of EACH + 1 that or more;
+        `counts` ends where nothing more has come.
+
+    Attributes:
+        count: How many.
+        total: The sum of their stalenesses.
+        largest: The greatest one; 0 before there is any.
+        counts: How many had each.
+    """
+
+    count: int = 0
+    total: int = 0
+    largest: int = 0
+    counts: tuple[int, ...] = ()
+
+    @property
+    def mean(self) -> float:
+        """The mean staleness; 0 before there is any."""
+        return self.total / self.count if self.count else 0.0
+
+    def with_update(self, version: int, bases: tuple[int, ...]) -> StalenessRecord:
+        """Returns the record with one more update, of contributions from `bases` applied to `version`."""
+        found = [staleness(version, base) for base in bases]
+        if not found:
+            return self
+        counts = list(self.counts)
+        for each in found:
+            at = min(each, EACH)
+            counts.extend([0] * (at + 1 - len(counts)))
+            counts[at] += 1
+        return StalenessRecord(
+            self.count + len(found), self.total + sum(found), max(self.largest, *found), tuple(counts)
+        )

@@ -17,7 +17,7 @@ Pure: it is told the time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from actorflow.coord.rules.membership import Member, Membership, MemberState
@@ -28,7 +28,7 @@ from actorflow.runtime.story import Story
 from actorflow.runtime.validation import validates
 
 
-class RunPhase(Enum):
+class RunPhase(StrEnum):
     """How far a run is."""
 
     STARTING = "starting"

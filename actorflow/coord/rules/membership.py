@@ -4,11 +4,13 @@ A rank is a place, kept for the run; an incarnation counts how often its process
 that a run was given have the ranks of their order, whoever joins first; others get the next.
 
 INVARIANT: of each rank at most the newest incarnation is alive.
+
+A member that does not reach a shard rests before it may join again, each time longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -171,3 +173,85 @@ class Membership:
 
     def __repr__(self) -> str:
         return f"<Membership {', '.join(f'{m.process} {m.state.value}' for m in self.members)}>"
+
+
+@dataclass(slots=True)
+class _Unreached:
+    """How often a rank has complained in a row, until when it rests, and what it said last."""
+
+    count: int
+    until: float
+    why: str
+
+
+@validates("complain", "restore", "nobody", "excuse")
+class Reachability:
+    """What is known of workers that do not reach a shard.
+
+    INVARIANT: time runs against the run only while some do not.
+
+    Args:
+        heartbeat_s: How long the first rest is.
+        longest_s: The longest rest; and how long the run bears that nobody is left who reaches all shards.
+    """
+
+    def __init__(self, heartbeat_s: float, longest_s: float) -> None:
+        self._heartbeat_s = heartbeat_s
+        self._longest_s = longest_s
+        self._unreached: dict[int, _Unreached] = {}
+        self._since: float | None = None  # nobody is alive who is not cut
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        cut = self._unreached.values()
+        self.story.check(
+            self,
+            {
+                "who does not reach a shard has said so": all(each.count >= 1 for each in cut),
+                "time runs only while some do not reach a shard": self._since is None or bool(cut),
+            },
+        )
+
+    def complain(self, rank: int, why: str, now: float) -> None:
+        """Hears that a rank did not reach a shard; it rests from now on."""
+        before = self._unreached.get(rank)
+        count = 1 if before is None else before.count + 1
+        rest_s = min(self._heartbeat_s * 2.0 ** min(count - 1, 60), self._longest_s)
+        self.story.append(("complain", rank, count))
+        self._unreached[rank] = _Unreached(count, now + rest_s, why)
+
+    def restore(self, rank: int) -> None:
+        """Hears that a rank reaches all shards, or is another process from now on."""
+        if self._unreached.pop(rank, None) is not None:
+            self.story.append(("restore", rank))
+        if not self._unreached:
+            self._since = None
+
+    @property
+    def unreachable(self) -> tuple[int, ...]:
+        """Ranks that have complained since their last contribution, ascending."""
+        return tuple(sorted(self._unreached))
+
+    def is_resting(self, rank: int | None, now: float) -> float:
+        """Returns how long a rank has yet to rest; 0 for one that does not."""
+        cut = None if rank is None else self._unreached.get(rank)
+        return 0.0 if cut is None else max(0.0, cut.until - now)
+
+    def nobody(self, alive: Iterable[int], now: float) -> str | None:
+        """Returns what one of them said last, once for too long nobody alive has reached all shards."""
+        if not self._unreached or any(rank not in self._unreached for rank in alive):
+            self._since = None
+            return None
+        self._since = now if self._since is None else self._since
+        if now - self._since <= self._longest_s:
+            return None
+        return self._unreached[min(self._unreached)].why
+
+    def excuse(self, away_s: float) -> None:
+        """Takes so much time as not passed: nobody was listening."""
+        if self._since is not None:
+            self._since += away_s
+
+    def __repr__(self) -> str:
+        return f"<Reachability: {sorted(self._unreached)} are cut off from a shard>"

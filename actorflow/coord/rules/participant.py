@@ -37,7 +37,7 @@ from actorflow.runtime.story import Story
 from actorflow.runtime.validation import validates
 
 
-class ShardPhase(Enum):
+class ShardPhase(StrEnum):
     """How far the update of the present version has come."""
 
     IDLE = "idle"

@@ -7,8 +7,9 @@ sets of one version may differ from shard to shard, so the parameters belong to 
 * `fresh` policies: nobody starts on v + 1 before all shards are there, so versions differ by at most one. Who
   pulls from a shard that is ahead contributes to the others alone.
 * An update is recorded once those whose contributions it has have told their scalars, or are lost.
-* Outcomes follow from `contribution_outcomes`: accepted is what any shard used. The batch of what none used
-  may come again.
+* One shard may use what another never sees. So nobody knows that a contribution is not used before every
+  shard has used it, has said that it will not (`Dropped`), or has gone past the version that it was computed
+  from. Accepted is what any shard used; the batch of what none used may come again.
 * Fewer alive, or no more batches: shards are told a smaller number. With `steps` they stop at that version.
 * At the end a shard may be ahead, by what lost workers gave to it alone. That is recorded too, and the next
   run begins at the version of the slowest.
@@ -17,9 +18,10 @@ sets of one version may differ from shard to shard, so the parameters belong to 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from actorflow.coord.rules.contribution_outcomes import ContributionFate, UseRecord, union
-from actorflow.coord.rules.contribution_table import LATE, Receipt
+from actorflow.coord.rules.commit import Chosen
+from actorflow.coord.rules.contribution_table import LATE, CompleteContribution, Lease, Receipt
 from actorflow.coord.rules.coordinator_state import CoordinatorState
 from actorflow.coord.rules.lifecycle import RunPhase
 from actorflow.coord.rules.messages import (
@@ -35,8 +37,114 @@ from actorflow.coord.rules.messages import (
 )
 from actorflow.coord.rules.policy import Policy, Round, View, full
 from actorflow.coord.rules.policy_checks import has_enough
+from actorflow.coord.rules.run_health import invariants
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ActorflowError
+from actorflow.runtime.story import Story
+from actorflow.runtime.validation import validates
+
+
+@dataclass(slots=True)
+class ContributionFate:
+    """What is known of one contribution.
+
+    Attributes:
+        lease: Under which it is, or was, computed.
+        waits: Shards that may still use it.
+        entry: What its worker told; None while, or if, it did not.
+        bases: The version that each shard gave; none while nobody told.
+        used: Whether a shard has used it.
+        why: Why it was given up, if it was.
+        gone: Whether its worker is gone, so that nobody is told.
+        settled: Whether it is accepted or dropped for good.
+    """
+
+    lease: Lease
+    waits: set[int]
+    entry: CompleteContribution | None = None
+    bases: tuple[int, ...] = ()
+    used: bool = False
+    why: str = ""
+    gone: bool = False
+    settled: bool = False
+
+    @property
+    def base(self) -> int:
+        """The version it was computed from: that of its permit, or the oldest that a shard gave."""
+        if self.entry is not None:
+            return self.entry.base
+        return min(self.bases, default=self.lease.version)
+
+
+@validates("commit", "forget")
+class UseRecord:
+    """What each shard has used for which version, until it is recorded.
+
+    INVARIANT: a shard's sets are those of the versions after `forget` up to its own.
+
+    Attributes:
+        versions: Where each shard stands.
+    """
+
+    def __init__(self, versions: Sequence[int]) -> None:
+        self.versions = list(versions)
+        self._sets: list[dict[int, Chosen]] = [{} for _ in versions]
+        self.story = Story()
+
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold."""
+        self.story.check(
+            self,
+            {
+                "the sets of a shard are of the versions up to its own": all(
+                    sorted(sets) == list(range(version - len(sets) + 1, version + 1))
+                    for sets, version in zip(self._sets, self.versions, strict=True)
+                ),
+            },
+        )
+
+    @property
+    def common(self) -> int:
+        """The version that all have made."""
+        return min(self.versions)
+
+    @property
+    def highest(self) -> int:
+        """The version that one of them has made."""
+        return max(self.versions)
+
+    def commit(self, message: Committed) -> bool:
+        """Hears what a shard has used; returns whether that was news."""
+        shard = message.shard
+        if not 0 <= shard < len(self.versions) or message.version != self.versions[shard]:
+            return False
+        self.story.append(("commit", shard, message.version))
+        self.versions[shard] += 1
+        self._sets[shard][self.versions[shard]] = message.chosen
+        return True
+
+    def sets(self, version: int) -> tuple[Chosen, ...]:
+        """Returns what each shard made `version` of; none of one that has not, or had before all this."""
+        return tuple(sets.get(version, ()) for sets in self._sets)
+
+    def forget(self, version: int) -> None:
+        """Forgets what made `version`."""
+        self.story.append(("forget", version))
+        for sets in self._sets:
+            sets.pop(version, None)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Of the contributions in sets that are not recorded yet."""
+        return frozenset(n for sets in self._sets for chosen in sets.values() for _, n in chosen)
+
+    def __repr__(self) -> str:
+        return f"<UseRecord of shards at versions {self.versions}>"
+
+
+def union(sets: Sequence[Chosen]) -> Chosen:
+    """Returns what at least one of the sets has, in order of rank and number."""
+    return tuple(sorted({each for chosen in sets for each in chosen}))
 
 
 class PerShardState(CoordinatorState):
@@ -63,15 +171,15 @@ class PerShardState(CoordinatorState):
         self._until = None if self.settings.steps is None else first + self.settings.steps
         return first
 
-    def _invariants(self) -> dict[str, bool]:
-        """Returns what must hold, between the rules and the shards as far as is known."""
-        ended, shards = self.phase is RunPhase.ENDED, set(range(len(self.ledger.versions)))
+    def validate(self) -> None:
+        """Raises InternalError where an invariant does not hold, of the shards as well as far as is known."""
+        ended, shards = self.lifecycle.phase is RunPhase.ENDED, set(range(len(self.ledger.versions)))
         known = {lease.number for lease in self.permits.out.values()}
         known |= {entry.lease.number for entry in self.contributions.complete.values()}
-        holds = super()._invariants()
+        holds = invariants(self)
         del holds["a run has no more updates than it was to have"]  # a shard may have been ahead before
         del holds["what a fresh policy may use is of no version before"]  # shards say who is late
-        return {
+        own = {
             "what is recorded all shards have made": ended or self.version <= self.ledger.common,
             "it is known what becomes of each contribution": self.outcomes.keys() >= known,
             "an outcome has the number of its permit": all(
@@ -83,8 +191,8 @@ class PerShardState(CoordinatorState):
             "what none used has no set": all(
                 self.outcomes[n].used for n in self.ledger.numbers if n in self.outcomes
             ),
-            **holds,
         }
+        self.story.check(self, own | holds)
 
     # -- what they say ------------------------------------------------------------------------------------
 
@@ -104,7 +212,11 @@ class PerShardState(CoordinatorState):
             del self.outcomes[message.number]  # nothing was computed
 
     def _committed(self, message: Committed, now: float) -> None:
-        if message.term != self.term or self.phase is RunPhase.STARTING or not self.ledger.commit(message):
+        if (
+            message.term != self.term
+            or self.lifecycle.phase is RunPhase.STARTING
+            or not self.ledger.commit(message)
+        ):
             return
         bases = message.bases or ((),) * len(message.chosen)
         for (_, number), given in zip(message.chosen, bases, strict=True):
@@ -129,12 +241,12 @@ class PerShardState(CoordinatorState):
     # -- what follows ----------------------------------------------------------------------------------------
 
     def _advance(self, now: float) -> None:
-        if self.phase is not RunPhase.STARTING:
+        if self.lifecycle.phase is not RunPhase.STARTING:
             while self.ledger.common > self.version and not self._awaits_scalars(self.version + 1):
                 self._record(self.version + 1, now)
             self._settle()
         super()._advance(now)
-        if self.phase is not RunPhase.STARTING and not self.quorum.holds and self.ended is None:
+        if self.lifecycle.phase is not RunPhase.STARTING and not self.quorum.holds and self.ended is None:
             self._say_enough(now)
 
     def _take(self, now: float) -> None:
@@ -163,7 +275,7 @@ class PerShardState(CoordinatorState):
 
     def _complete(self) -> bool:
         """Whether all is done: so many updates, or nothing left that could move."""
-        if self.settings.steps is not None and self.version - self._first >= self.settings.steps:
+        if self.settings.steps is not None and self.version - self.first >= self.settings.steps:
             return True
         nothing_out = not self.permits.left and self.contributions.idle and not self._owing()
         return nothing_out and not any(fate.waits for fate in self.outcomes.values())

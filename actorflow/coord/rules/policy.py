@@ -12,8 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from actorflow.coord.rules.backup_tuning import (
     FEWEST,
@@ -27,6 +26,7 @@ from actorflow.coord.rules.backup_tuning import (
 )
 from actorflow.coord.rules.policy_text import parse_text, with_options
 from actorflow.errors import ConfigError, pluralise
+from actorflow.values.checks import is_number, is_whole
 
 Short = Literal["lower", "wait", "fail"]
 """What happens with fewer alive than a policy needs: go on with fewer, wait for them, or give up."""
@@ -202,8 +202,7 @@ class _Shortage:
         if self.short not in get_args(Short):
             what = f"{type(self).__name__} knows short='lower', 'wait' and 'fail', got {self.short!r}"
             raise ConfigError(what)
-        given: Any = self.wait_s
-        if isinstance(given, bool) or not isinstance(given, Real) or not self.wait_s >= 0:
+        if not is_number(self.wait_s, 0):
             what = f"{type(self).__name__} needs wait_s of at least 0, got {self.wait_s!r}"
             raise ConfigError(what)
 
@@ -230,10 +229,6 @@ class _Alone(_Shortage):
 _USUAL = {"short": "lower", "wait_s": 60.0}
 _LEARNING = {"measure": 20, "keep": 400}
 """What options of policies are that are not said."""
-
-
-def _at_least(least: int, value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,13 +317,13 @@ class Backup(_Shortage, Policy):
     def __post_init__(self) -> None:
         self._check()
         m, n = self.m, self.n
-        if not (_at_least(1, n)):
+        if not is_whole(n, 1):
             what = f"Backup needs n of at least 1, got {n!r}"
             raise ConfigError(what)
-        if m != "auto" and not (_at_least(1, m) and m <= n):
+        if m != "auto" and not is_whole(m, 1, n):
             what = f"Backup(m, n) takes the first m of n and needs 1 <= m <= n, got m={m!r}, n={n}"
             raise ConfigError(what, hint="raise n, which counts all workers, or let m='auto' be chosen")
-        if not (_at_least(FEWEST, self.measure) and _at_least(1, self.keep)):
+        if not (is_whole(self.measure, FEWEST) and is_whole(self.keep, 1)):
             least = f"measure of at least {FEWEST} and keep of at least 1"
             what = f"Backup needs {least}, got {self.measure!r} and {self.keep!r}"
             raise ConfigError(what)
@@ -428,7 +423,7 @@ class StaleSync(_Alone, Policy):
 
     def __post_init__(self) -> None:
         self._check()
-        if not (_at_least(0, self.bound)):
+        if not is_whole(self.bound, 0):
             what = f"StaleSync needs a bound of at least 0, got {self.bound!r}"
             raise ConfigError(what, hint="0 is lock-step; Async() has no bound")
 

@@ -9,10 +9,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 from actorflow.errors import ConfigError
+from actorflow.values.checks import is_whole
 
 _FORM = re.compile(r"(?P<name>[a-z]+)(?::(?P<args>[a-z0-9/]{1,40}))?(?P<options>(?:,[a-z_]+=[^,=]+)*)")
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
@@ -84,7 +84,7 @@ def with_options(text: str, values: Mapping[str, Any], usual: Mapping[str, Any])
 def _format(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Integral):
+    if is_whole(value):
         return str(int(value))
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))

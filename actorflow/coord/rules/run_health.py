@@ -1,13 +1,13 @@
-"""The health of a run: whether it can go on, for whom it waits, and the errors that end it."""
+"""The health of a run: what holds between its rules, for whom it waits, and the errors that end it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from actorflow.coord.rules.commit import Commitment, CommitPhase
-from actorflow.coord.rules.messages import Batch
+from actorflow.coord.rules.lifecycle import Lifecycle, Quorum, RunPhase
+from actorflow.coord.rules.messages import Batch, RunEnded
 from actorflow.errors import (
     ActorflowError,
     DeadlinePassed,
@@ -17,14 +17,11 @@ from actorflow.errors import (
     describe,
     pluralise,
 )
-from actorflow.runtime.story import Story
-from actorflow.runtime.validation import validates
 from actorflow.values.finite import after
 
 if TYPE_CHECKING:
-    from actorflow.coord.rules.contribution_table import ContributionTable
+    from actorflow.coord.rules.contribution_table import ContributionTable, Lease, Permits
     from actorflow.coord.rules.membership import Member, Membership
-    from actorflow.coord.rules.permits import Lease, Permits
     from actorflow.coord.rules.policy import Policy
     from actorflow.coord.rules.run_settings import RunSettings
 
@@ -103,105 +100,60 @@ def shard_lost_error(
     return wrong
 
 
-@dataclass(slots=True)
-class _Unreached:
-    """How often a rank has complained in a row, until when it rests, and what it said last."""
-
-    count: int
-    until: float
-    why: str
-
-
-@validates("complain", "restore", "nobody", "excuse")
-class Reachability:
-    """What is known of workers that do not reach a shard.
-
-    INVARIANT: time runs against the run only while some do not.
-
-    Args:
-        heartbeat_s: How long the first rest is.
-        longest_s: The longest rest; and how long the run bears that nobody is left who reaches all shards.
-    """
-
-    def __init__(self, heartbeat_s: float, longest_s: float) -> None:
-        self._heartbeat_s = heartbeat_s
-        self._longest_s = longest_s
-        self._unreached: dict[int, _Unreached] = {}
-        self._since: float | None = None  # nobody is alive who is not cut
-        self.story = Story()
-
-    def validate(self) -> None:
-        """Raises InternalError where an invariant does not hold."""
-        cut = self._unreached.values()
-        self.story.check(
-            self,
-            {
-                "who does not reach a shard has said so": all(each.count >= 1 for each in cut),
-                "time runs only while some do not reach a shard": self._since is None or bool(cut),
-            },
-        )
-
-    def complain(self, rank: int, why: str, now: float) -> None:
-        """Hears that a rank did not reach a shard; it rests from now on."""
-        before = self._unreached.get(rank)
-        count = 1 if before is None else before.count + 1
-        rest_s = min(self._heartbeat_s * 2.0 ** min(count - 1, 60), self._longest_s)
-        self.story.append(("complain", rank, count))
-        self._unreached[rank] = _Unreached(count, now + rest_s, why)
-
-    def restore(self, rank: int) -> None:
-        """Hears that a rank reaches all shards, or is another process from now on."""
-        if self._unreached.pop(rank, None) is not None:
-            self.story.append(("restore", rank))
-        if not self._unreached:
-            self._since = None
-
-    @property
-    def unreachable(self) -> tuple[int, ...]:
-        """Ranks that have complained since their last contribution, ascending."""
-        return tuple(sorted(self._unreached))
-
-    def is_resting(self, rank: int | None, now: float) -> float:
-        """Returns how long a rank has yet to rest; 0 for one that does not."""
-        cut = None if rank is None else self._unreached.get(rank)
-        return 0.0 if cut is None else max(0.0, cut.until - now)
-
-    def nobody(self, alive: Iterable[int], now: float) -> str | None:
-        """Returns what one of them said last, once for too long nobody alive has reached all shards."""
-        if not self._unreached or any(rank not in self._unreached for rank in alive):
-            self._since = None
-            return None
-        self._since = now if self._since is None else self._since
-        if now - self._since <= self._longest_s:
-            return None
-        return self._unreached[min(self._unreached)].why
-
-    def excuse(self, away_s: float) -> None:
-        """Takes so much time as not passed: nobody was listening."""
-        if self._since is not None:
-            self._since += away_s
-
-    def __repr__(self) -> str:
-        return f"<Reachability: {sorted(self._unreached)} are cut off from a shard>"
-
-
 _UNSAID = ", and does not say that it works on it"
 
 
 class RunState(Protocol):
     """What is read of the state of a run: nothing of it is changed here."""
 
+    term: int
+    first: int
     policy: Policy
     settings: RunSettings
     members: Membership
     permits: Permits
     contributions: ContributionTable
     commitment: Commitment
+    lifecycle: Lifecycle
+    quorum: Quorum
+    ended: RunEnded | None
 
     @property
     def version(self) -> int:
         """Updates committed."""
         ...
+
+
+def invariants(run: RunState) -> dict[str, bool]:
+    """Returns what must hold between the rules of a run, a sentence each, and whether it does."""
+    out, alive, phase = run.permits.out.items(), run.members.alive, run.lifecycle.phase
+    over = run.lifecycle.over
+    newest = run.version + (run.commitment.phase is not CommitPhase.IDLE)
+    complete, staged = run.contributions.complete, run.contributions.staged
+    made = tuple((rank, entry.lease.number) for rank, entry in staged.items())
+    return {
+        "a run has an end exactly when it has ended": (run.ended is not None) is (phase is RunPhase.ENDED),
+        "all rules obey one term": run.term == run.commitment.term == run.permits.term,
+        "nobody starts before enough are there": over or run.quorum.holds is (phase is not RunPhase.RUNNING),
+        "it holds once all were gathered": phase is not RunPhase.HOLDING or run.quorum.gathered,
+        "a reason to end ends it": over or phase is RunPhase.STARTING or not run.lifecycle.ends,
+        "who has a permit is alive": all(run.members.is_alive(r, e.incarnation) for r, e in out),
+        "who lives has a clock": all(rank in run.contributions.clock for rank in alive),
+        "a permit is for this version, or the one that is made": over
+        or all(e.version <= newest for _, e in out),
+        "a permit of a fresh policy is for no version before": over
+        or not run.policy.fresh
+        or all(e.version >= run.version for _, e in out),
+        "what a fresh policy may use is of no version before": over
+        or not run.policy.fresh
+        or all(entry.base >= run.version for entry in (*complete.values(), *staged.values())),
+        "what is in the making is what is committed": over
+        or made == (run.commitment.chosen or ())
+        or (not made and run.version < run.first),  # an earlier term began it
+        "a run has no more updates than it was to have": run.settings.steps is None
+        or phase is RunPhase.STARTING
+        or run.version <= run.first + run.settings.steps,
+    }
 
 
 def stalled_error(state: RunState, waited_s: float, now: float) -> Stalled:

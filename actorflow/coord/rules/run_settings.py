@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from actorflow.coord.rules.messages import Batch
 from actorflow.errors import ConfigError
+from actorflow.values.checks import is_whole, number
 
 Agreement = Literal["all", "per_shard"]
 """All shards apply the same contributions, or each the first that it has: cheaper, and weaker."""
@@ -16,10 +16,6 @@ _POSITIVE = ("heartbeat_s", "lease_s", "stuck_s", "gather_s", "fence_s")
 
 _ENDS = ("steps", "epochs")
 _COUNTS = {"steps": 1, "epochs": 1, "before": 0, "not_finite": 0, "missed": 1}
-
-
-def _is(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +55,14 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
-            if not (_is(Real, getattr(self, name)) and getattr(self, name) > 0):
+            if not number(getattr(self, name)) > 0:
                 what = f"a run needs {name}, in seconds, above 0, got {getattr(self, name)!r:.60}"
                 raise ConfigError(what)
         for name, least in _COUNTS.items():
             value = getattr(self, name)
             if name in _ENDS and value is None:
                 continue
-            if not (_is(Integral, value) and value >= least):
+            if not is_whole(value, least):
                 what = f"a run needs {name}, a whole number, of at least {least}, got {value!r:.60}"
                 raise ConfigError(what, hint="None is no limit" if name in _ENDS else None)
         given: Any = self.start

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from actorflow.coord.rules.messages import (
@@ -41,7 +41,7 @@ from actorflow.runtime.validation import validates
 Conclusion = Computed | Missed | Exhausted
 
 
-class WorkerPhase(Enum):
+class WorkerPhase(StrEnum):
     """Where a worker stands."""
 
     JOINING = "joining"

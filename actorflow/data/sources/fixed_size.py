@@ -18,6 +18,7 @@ from actorflow.data.sources.block_reader import Blocks, BlockSource
 from actorflow.data.sources.byte_stream import READ_BYTES, ByteStream, open_stream, stream_error
 from actorflow.data.sources.paths import Paths, files_of, name_source
 from actorflow.errors import ConfigError
+from actorflow.values.checks import is_whole
 
 _CUT = "the file is cut, or not what its name says; fetch or write it again"
 
@@ -42,7 +43,7 @@ class ElementLayout:
 def whole_numbers(source: str, **given: Any) -> None:
     """Raises ConfigError for what is no integer, or below 0."""
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if not is_whole(value, 0, plain=True):
             message = f"{source} takes {name} as an integer, 0 or more, got {value!r}"
             raise ConfigError(message)
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, cast
 
 from actorflow.data.values.apply import Own, within
-from actorflow.data.values.checks import name_of_function
+from actorflow.data.values.arguments import name_of_function
 from actorflow.errors import ActorflowError, ConfigError, InputError, describe
 from actorflow.runtime.cancellation import FAILURES, is_cancellation
 

@@ -10,8 +10,8 @@ from functools import partial
 from actorflow.data.sources.block_reader import Blocks, BlockSource
 from actorflow.data.sources.byte_stream import READ_BYTES, ByteStream, open_stream, stream_error
 from actorflow.data.sources.paths import Paths, files_of, name_source
-from actorflow.data.values.checks import is_whole
 from actorflow.errors import ConfigError
+from actorflow.values.checks import is_whole
 
 LINE_BYTES = 2**24
 """The longest line that is taken for one: a file without line ends is no text, and must not fill memory."""
@@ -30,7 +30,7 @@ def text_lines(paths: Paths, *, encoding: str | None = None, max_line_bytes: int
     """
     if encoding is not None:
         check_encoding("text_lines", encoding)
-    if not is_whole(max_line_bytes) or max_line_bytes < 1:
+    if not is_whole(max_line_bytes, 1):
         message = f"max_line_bytes must be positive, a whole number, got {max_line_bytes!r}"
         raise ConfigError(message)
     files = files_of("text_lines", paths)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.data.values.checks import check
+from actorflow.data.values.arguments import check
 from actorflow.data.values.collate import UnevenElements, collate, describe_element
 from actorflow.values.arrays import convert_numbers
 

@@ -23,6 +23,7 @@ from actorflow.data.workers.mapper import ElementFailed
 from actorflow.errors import CannotTravel, ConfigError, DiskFull, InputError, StateError, Where
 from actorflow.runtime.call_site import line_at
 from actorflow.transport.codec.message_codec import encode
+from actorflow.values.checks import is_whole
 
 PER_CHILD = 2
 """Chunks that a child has at once: one that it works on, one that is there when it is done."""
@@ -60,7 +61,7 @@ class ProcessMapper:
         as_bits: bool = False,
         start_s: float = 60.0,
     ) -> None:
-        if type(processes) is not int or processes < 1:
+        if not is_whole(processes, 1, plain=True):
             message = f"processes must be an integer of at least 1, got {processes!r}"
             raise ConfigError(message)
         self.width = PER_CHILD * processes

@@ -24,6 +24,7 @@ from actorflow.ops.control.bodies import (
 )
 from actorflow.ops.control.loop_gradients import gradient_of_loop
 from actorflow.ops.definition.arguments import api_function
+from actorflow.values.checks import is_whole
 from actorflow.values.pytree import flatten, ordered_like
 from actorflow.values.spec import ListSpec, Shape, Spec, check_shape, merge, show, spec
 
@@ -131,10 +132,10 @@ def _arguments(loop_vars: Any, tensors: Any) -> Sequence[Any]:
 
 
 def _check_counts(parallel: Any, most: Any, where: Where) -> None:
-    if type(parallel) is not int or parallel < 1:
+    if not is_whole(parallel, 1, plain=True):
         message = f"parallel_iterations is an integer of 1 or more, got {parallel!r:.60}"
         raise SpecError(message, where=where)
-    if most is not None and (type(most) is not int or most < 0):
+    if most is not None and not is_whole(most, 0, plain=True):
         message = f"max_iterations is an integer of 0 or more, or None for no limit, got {most!r:.60}"
         raise SpecError(message, where=where)
 

@@ -17,6 +17,7 @@ from actorflow.ops.definition.error_context import error_context
 from actorflow.ops.state.handle import as_typed_tensor
 from actorflow.runtime.call_site import source_line
 from actorflow.values.arrays import DType
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import Dim, ListSpec, Shape
 
 
@@ -172,8 +173,7 @@ class TensorArray:
         """The index; SpecError for a number that the size excludes."""
         size = self.spec.size
         # Tensors are looked at in the step.
-        known = isinstance(index, int) and not isinstance(index, bool)
-        if known and (index < 0 or (size is not None and index >= size)):
+        if is_whole(index, plain=True) and (index < 0 or (size is not None and index >= size)):
             lies = "is at least 0" if size is None else f"lies in [0, {size})"
             message = f"an index of {self!r} {lies}, got {index}"
             hint = None if size is None or index < 0 else "make the array without a size, and it grows"

@@ -11,6 +11,8 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor
 from actorflow.ops.definition.arguments import plain_integers
 from actorflow.runtime.call_site import source_line
+from actorflow.values import checks
+from actorflow.values.checks import Refusal, is_whole
 from actorflow.values.spec import Dim, Spec, spec
 
 
@@ -19,17 +21,21 @@ def spec_error(message: str, hint: str | None = None) -> SpecError:
     return SpecError(message, where=Where(defined_at=source_line()), hint=hint)
 
 
+_AT_LINE = Refusal(error=spec_error)
+
+
 def whole(value: Any, what: str, least: int | None = None) -> int:
     """Returns an integer that is at least `least`; raises SpecError for what is none."""
     # A bool is an integer to Python, and hardly ever meant as one.
     found = None if isinstance(value, bool) else plain_integers(value)
     # In 64 bits, as attributes and actors hold it.
-    if isinstance(found, int) and (least is None or found >= least) and -(2**63) <= found < 2**63:
+    low = -(2**63) if least is None else max(least, -(2**63))
+    if isinstance(found, int) and is_whole(found, low, 2**63 - 1):
         return found
     kind = "an integer" if least is None else f"an integer of at least {least}"
-    message = f"{what} is {kind}, got {value!r:.60}"
     known = "it must be known while the graph is built: give a number of Python"
-    raise spec_error(message, known if isinstance(value, Tensor) else None)
+    hint = known if isinstance(value, Tensor) else None
+    raise _AT_LINE.of(what, value, kind, hint)
 
 
 def limit(value: Any, what: str) -> int | None:
@@ -45,18 +51,12 @@ def limit(value: Any, what: str) -> int | None:
 
 def flag(value: Any, what: str) -> bool:
     """Returns True or False; raises SpecError for anything else."""
-    if not isinstance(value, bool):
-        message = f"{what} is True or False, got {value!r:.60}"
-        raise spec_error(message)
-    return value
+    return checks.flag(what, value, plain=True, refusal=_AT_LINE)
 
 
 def choice(value: Any, what: str, choices: Sequence[str]) -> str:
     """Returns one of the texts; raises SpecError for anything else."""
-    if not isinstance(value, str) or value not in choices:
-        message = f"{what} is {' or '.join(map(repr, choices))}, got {value!r:.60}"
-        raise spec_error(message)
-    return value
+    return checks.choice(what, value, choices, refusal=_AT_LINE)
 
 
 def is_no_dtype(value: Any) -> bool:

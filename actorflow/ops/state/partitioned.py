@@ -33,6 +33,7 @@ from actorflow.ops.state.variable import Variable
 from actorflow.runtime.call_site import source_line
 from actorflow.runtime.name_hints import check_keywords
 from actorflow.values.arrays import DType
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import Dim, Shape, Spec
 
 
@@ -355,12 +356,12 @@ def _rows(whole: Spec, partitions: Any, max_bytes: Any) -> tuple[int, ...]:
         message = f"a partitioned variable takes partitions or max_bytes, got {given}"
         raise SpecError(message, hint="partitions=4, partitions=(10, 10, 5), or max_bytes=2**20")
     if isinstance(partitions, list | tuple):
-        if not all(_is_natural(n) for n in partitions) or sum(partitions) != total:
+        if not all(is_whole(n, 1, plain=True) for n in partitions) or sum(partitions) != total:
             message = f"the parts of {whole} have {total} rows, each at least one, got {partitions!r:.60}"
             raise SpecError(message)
         return tuple(partitions)
     count = partitions if max_bytes is None else _count(whole, max_bytes)
-    if not _is_natural(count) or count > total:
+    if not is_whole(count, 1, total, plain=True):
         message = f"{whole} has 1 to {total} parts of at least one row, got {partitions!r:.60}"
         raise SpecError(message)
     # The first ones a row longer.
@@ -374,16 +375,12 @@ def _count(whole: Spec, max_bytes: Any) -> int:
     sizes = [n for n in rest if n is not None]
     row: int = whole.dtype.itemsize * prod(sizes)
     # Rows are not cut: one must fit.
-    if not _is_natural(max_bytes) or len(sizes) < len(rest) or max_bytes < row:
+    if not is_whole(max_bytes, 1, plain=True) or len(sizes) < len(rest) or max_bytes < row:
         message = f"max_bytes is at least one row of {whole}, got {max_bytes!r:.60}"
         raise SpecError(message, hint=f"a row has {row} bytes" if len(sizes) == len(rest) else None)
     # Rows of no bytes fit in any number.
     most: int = max_bytes // max(row, 1)
     return max(1, -(-(total or 0) // max(1, most)))
-
-
-def _is_natural(n: Any) -> bool:
-    return isinstance(n, int) and not isinstance(n, bool) and n >= 1
 
 
 def _spans(rows: Sequence[int]) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from actorflow.ops.definition import argument_checks
 from actorflow.ops.state.handle import Handle, as_typed_tensor, check_fits
 from actorflow.runtime.call_site import source_line
 from actorflow.values.arrays import name_of
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import Dim, Shape, Spec, merge, show, spec
 
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any
@@ -215,7 +216,7 @@ def _dequeue_batch_spec(first: Callable[[int], Dim]) -> Callable[..., Sequence[S
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         n, held = attrs["n"], _check_specs(attrs)
-        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        if not is_whole(n, 0, plain=True):
             message = f"a number of elements is an integer and not negative, got {n!r:.60}"
             raise SpecError(message)
         # Only what has one shape can be stacked; padding makes it one.

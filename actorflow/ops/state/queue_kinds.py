@@ -16,6 +16,7 @@ from actorflow.ops.math.random import resource_seed
 from actorflow.ops.state.handle import resource_name, shared_name_of
 from actorflow.ops.state.queue import Queue
 from actorflow.runtime.call_site import source_line
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import Shape, Spec, show, spec
 
 
@@ -264,10 +265,6 @@ def _declare(
     )
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _plain(value: Any) -> Any:
     """Returns a whole number of numpy as Python's, and anything else as it is."""
     found = None if value is None or isinstance(value, bool) else plain_integers(value)
@@ -297,7 +294,7 @@ def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...
 
 
 def _check_limit(what: str, argument: str, limit: Any) -> None:
-    if limit is not None and (not _is_whole(limit) or limit < 1):
+    if limit is not None and not is_whole(limit, 1, plain=True):
         thing = "at least one element" if what == "elements" else "a whole number of bytes, at least 1"
         message = f"a queue holds {thing}, got {argument} {limit!r:.60}"
         raise SpecError(message, hint="None is no limit")
@@ -328,17 +325,17 @@ def _check_one_fits(components: tuple[Spec, ...], max_bytes: int | None) -> None
 
 
 def _check_shuffle(capacity: Any, min_after_dequeue: Any, seed: Any) -> None:
-    if not _is_whole(min_after_dequeue) or min_after_dequeue < 0:
+    if not is_whole(min_after_dequeue, 0, plain=True):
         message = f"min_after_dequeue is a number of elements, 0 or more, got {min_after_dequeue!r:.60}"
         raise SpecError(message, hint="RandomShuffleQueue(capacity, min_after_dequeue, dtypes, shapes)")
     # A full queue has to have one to give.
-    if _is_whole(capacity) and min_after_dequeue >= capacity:
+    if is_whole(capacity, plain=True) and min_after_dequeue >= capacity:
         message = (
             f"min_after_dequeue is below the capacity, got {min_after_dequeue} of {capacity}: "
             "a full queue would give nothing"
         )
         raise SpecError(message, hint="raise capacity, or lower min_after_dequeue")
-    if seed is not None and not _is_whole(seed):
+    if seed is not None and not is_whole(seed, plain=True):
         message = f"a seed is an integer, got {seed!r:.60}"
         raise SpecError(message)
 

@@ -16,6 +16,7 @@ from actorflow.ops.state.handle import as_typed_tensor, check_fits
 from actorflow.ops.state.variable import Variable, check_variables
 from actorflow.runtime.call_site import source_line
 from actorflow.values.arrays import is_floating
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import Spec, spec
 
 
@@ -109,6 +110,6 @@ def _tell_of_rows(optimizer: Any, grads: Sequence[Gradient], names: Sequence[str
 
 
 def _check_most(most: Any, where: Where) -> None:
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+    if most is not None and not is_whole(most, 0, plain=True):
         message = f"max_not_finite is a number of updates, at least 0, or None, got {most!r:.60}"
         raise GraphError(message, where=where, hint="0 fails at the first gradient that is not finite")

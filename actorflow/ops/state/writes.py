@@ -19,6 +19,7 @@ from actorflow.ops.definition.spec_rules import DtypeClass, check_dtypes
 from actorflow.ops.state.handle import as_typed_tensor
 from actorflow.runtime.call_site import source_line
 from actorflow.values.arrays import DType, limits, name_of
+from actorflow.values.checks import is_whole
 from actorflow.values.spec import Shape, Spec, merge, show, spec
 
 
@@ -62,12 +63,11 @@ class VariableWrites:
 
         For scalar variables of integers.
         """
-        given: Any = limit
         line = Where(op="count_up_to", defined_at=source_line())
-        if isinstance(given, bool) or not isinstance(given, int):
+        if not is_whole(limit, plain=True):
             message = f"a variable counts up to an integer, got {limit!r:.60}"
             raise SpecError(message, where=line)
-        return self._build("count_up_to", [], limit=given)
+        return self._build("count_up_to", [], limit=limit)
 
     def _write_rows(self, op_name: str, indices: Any, updates: Any) -> Tensor:
         return self._build(op_name, [as_tensor(indices), as_typed_tensor(updates, self.dtype)])

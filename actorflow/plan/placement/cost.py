@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import prod
+from math import inf, prod
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +28,7 @@ from actorflow.plan.placement.devices import parse_device, process_of, within_pr
 from actorflow.plan.placement.scheduling_problem import DeviceLink
 from actorflow.plan.program import Constant, NodeKind, PlanNode, Program
 from actorflow.values.arrays import Array
+from actorflow.values.checks import number
 from actorflow.values.spec import ListSpec, Spec
 
 Units = Callable[[str, Sequence[Any], Mapping[str, Attr]], float]
@@ -93,15 +94,15 @@ class CostModel:
     def __post_init__(self) -> None:
         """Checks the numbers, since a placement by nonsense looks like any other."""
         for name, seconds in chain(self.unit_s.items(), self.overhead_s.items(), self.measured_s.items()):
-            if not 0 <= seconds < float("inf"):
+            if not 0 <= number(seconds) < inf:
                 message = f"a node takes a number of seconds, got {seconds!r} for {name}"
                 raise ConfigError(message)
         for link in (self.within, self.between, *self.links.values()):
-            if not 0 <= link.latency_s < float("inf") or not link.bytes_per_s > 0:
+            if not 0 <= number(link.latency_s) < inf or not number(link.bytes_per_s) > 0:
                 message = f"a link has a latency of seconds and carries some bytes each, got {link}"
                 raise ConfigError(message)
         for name in ("unknown_size", "object_bytes"):
-            if getattr(self, name) < 1:
+            if not number(getattr(self, name)) >= 1:
                 message = f"{name} is at least 1, got {getattr(self, name)!r}"
                 raise ConfigError(message)
 

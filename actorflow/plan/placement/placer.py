@@ -32,6 +32,7 @@ from actorflow.plan.placement.memory import fitting, serial
 from actorflow.plan.placement.scheduling_problem import Arrangement, DeviceLink, SchedulingProblem, Value
 from actorflow.plan.placement.transfer_controls import TransferControls
 from actorflow.plan.program import Edge, NodeKind, PlanNode, Program
+from actorflow.values.checks import number
 
 _ON_HOST = frozenset({NodeKind.FEED, NodeKind.FETCH})
 
@@ -67,7 +68,7 @@ class Placer:
             message = f"there is no placement {self.way!r}; there are {', '.join(WAYS)}"
             raise ConfigError(message)
         for device, limit in self.limits.items():
-            if not limit > 0:
+            if not number(limit) > 0:
                 message = f"a device holds a number of bytes above 0, got {limit!r} for {device}"
                 raise ConfigError(message)
 

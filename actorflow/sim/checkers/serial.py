@@ -24,9 +24,9 @@ from actorflow.sim.checkers.bits import bits, difference
 from actorflow.sim.checkers.subject import nothing
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.verdict import Verdict
-from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation, Status
 from actorflow.sim.history.history import operations_of
+from actorflow.sim.settings import check_whole
 
 S = TypeVar("S")
 BUDGET = 100_000

@@ -31,10 +31,10 @@ from actorflow.errors import HistoryError, pluralise
 from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
-from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation, Status, Value
 from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shorten_value
+from actorflow.sim.settings import check_whole
 
 
 @dataclass(frozen=True, slots=True)

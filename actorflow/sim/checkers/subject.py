@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence, Set
 from actorflow.errors import ConfigError
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.verdict import Verdict
-from actorflow.sim.checks import check_whole
 from actorflow.sim.history import Operation
 from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shorten_value
+from actorflow.sim.settings import check_whole
 
 _NAMES = 8  # how many names of operations are shown
 _METHODS = ("key", "initial", "step", "observes")

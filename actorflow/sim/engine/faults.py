@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from actorflow.errors import ConfigError, FaultNeverFired
 from actorflow.sim.engine.choice import FAULTS, LINK_FAULTS, Asked, ChoicePoint, Deviation, Scheduler
 from actorflow.sim.engine.plan import MAX_DEVIATIONS, Plan, Planned
+from actorflow.values.checks import is_whole
 
 FAULT_TICKS = 16
 """How long a pause, a clog, a split or the outage after a crash lasts."""
@@ -87,7 +88,7 @@ class Faults:
             kind, a, b = fault
             check_kind(kind)
             for place in (a, b):
-                if type(place) is not int or place < 0:
+                if not is_whole(place, 0, plain=True):
                     message = f"the place of a fault is counted from 0, got {(kind, a, b)}"
                     raise ConfigError(message)
 

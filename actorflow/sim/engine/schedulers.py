@@ -21,9 +21,9 @@ from typing import Protocol, runtime_checkable
 
 from actorflow.errors import ConfigError
 from actorflow.runtime.clock import Entropy
-from actorflow.sim.checks import check_number, check_whole
 from actorflow.sim.engine.choice import Asked, ChoicePoint, Deviation, Scheduler
 from actorflow.sim.engine.plan import MAX_DEVIATIONS, Plan, Planned
+from actorflow.sim.settings import check_number, check_whole
 
 
 @runtime_checkable

@@ -21,7 +21,6 @@ from actorflow.errors import Deadlock, Livelock, SimulationError, describe
 from actorflow.runtime.clock import Entropy
 from actorflow.runtime.environment import ENVIRONMENT
 from actorflow.runtime.validation import validation
-from actorflow.sim.checks import check_number, check_whole
 from actorflow.sim.engine import outcomes, patched_environment
 from actorflow.sim.engine.choice import Asked, Choices, Scheduler
 from actorflow.sim.engine.event_loop import SimLoop
@@ -32,6 +31,7 @@ from actorflow.sim.engine.simulated_environment import SimulatedEnvironment
 from actorflow.sim.engine.strands import STRAND
 from actorflow.sim.engine.tasks import SimTask
 from actorflow.sim.engine.turn_order import Order
+from actorflow.sim.settings import check_number, check_whole
 
 Main = Callable[[], Coroutine[Any, Any, Any]]
 """Makes the main coroutine of a program."""

@@ -30,6 +30,7 @@ from actorflow.sim.property.replayed_draws import Redrawn
 from actorflow.sim.property.run_checks import check_limits, check_seed
 from actorflow.sim.property.trial import Trial
 from actorflow.sim.world.world import World, check_latency, check_names
+from actorflow.values.checks import is_whole
 
 Test = Any
 """An `async def` function that takes a World first."""
@@ -71,7 +72,7 @@ def world(
     check_seed(seed)
     check_limits(limits)
     for name, n in counts.items():
-        if type(n) is not int or n < 1 or name in _MISTAKEN:
+        if not is_whole(n, 1, plain=True) or name in _MISTAKEN:
             message = f"{name} is how many hosts of that name there are, got {n!r}"
             meant = _MISTAKEN.get(name)
             raise ConfigError(message, hint=None if meant is None else f"{meant}={n!r}?")

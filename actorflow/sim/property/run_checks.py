@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 
 from actorflow.errors import ConfigError
-from actorflow.sim.checks import check_whole
 from actorflow.sim.engine.faults import Faults
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Limits
 from actorflow.sim.history.operation import shorten_value
+from actorflow.sim.settings import check_whole
 
 
 def check_program(main: object) -> None:

@@ -18,6 +18,7 @@ from actorflow.sim.engine.choice import FAULTS
 from actorflow.sim.engine.faults import Faults, check_kind
 from actorflow.sim.engine.plan import MAX_DEVIATIONS
 from actorflow.sim.engine.schedulers import PCT, DelayBounded, Drawn, Schedule, Seeded
+from actorflow.values.checks import is_whole
 
 _FAR = 255
 _ENTRIES = 6
@@ -57,7 +58,7 @@ def faults(**limits: int) -> st.SearchStrategy[Faults]:
     """
     for kind, limit in limits.items():
         check_kind(kind)
-        if type(limit) is not int or limit < 1:
+        if not is_whole(limit, 1, plain=True):
             message = f"{kind} is how many there may be in one run, got {limit!r}"
             raise ConfigError(message)
     if sum(limits.values()) > MAX_DEVIATIONS:

@@ -17,8 +17,8 @@ from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.sim.checks import check_number
 from actorflow.sim.engine.strands import Lifetime
+from actorflow.sim.settings import check_number
 from actorflow.sim.world.host import Host
 from actorflow.sim.world.in_flight_messages import copy_message
 from actorflow.sim.world.network import SAY, Envelope, HostLink

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 from actorflow.runtime.clock import Entropy
-from actorflow.sim.checks import check_number
+from actorflow.sim.settings import check_number
 
 _SLICES = 2_000  # of the body, for the integral over it; the error is below 1e-6
 _WIDEST = 8.0  # standard deviations

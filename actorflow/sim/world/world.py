@@ -15,11 +15,11 @@ from contextvars import copy_context
 
 from actorflow.errors import ConfigError
 from actorflow.runtime.clock import Entropy
-from actorflow.sim.checks import check_number
 from actorflow.sim.engine.event_loop import SimLoop
 from actorflow.sim.engine.faults import FaultCounts
 from actorflow.sim.engine.strands import Lifetime
 from actorflow.sim.history.operation import shorten_value
+from actorflow.sim.settings import check_number
 from actorflow.sim.world.host import Host
 from actorflow.sim.world.network import Envelope, Held, HostLink
 from actorflow.sim.world.straggler import Straggler

@@ -11,6 +11,7 @@ from actorflow.transport.codec.types import Lossy
 from actorflow.transport.rules.chunks import CHUNK_BYTES
 from actorflow.transport.rules.credit import WINDOW, Window
 from actorflow.transport.rules.delivery import MASK_BITS, RetransmissionTimer, SendWindow
+from actorflow.values.checks import is_whole
 
 CONTROL = Window(1 << 16, 256 << 20)
 FLIGHT = SendWindow()
@@ -61,10 +62,10 @@ class LinkSettings:
             message = f"busy_s and gone_s are seconds above 0, got {self.busy_s:g} and {self.gone_s:g}"
             raise ConfigError(message)
         for name, window in (("window", self.window), ("control", self.control)):
-            if not all(type(n) is int and n >= 1 for n in window):
+            if not all(is_whole(n, 1, plain=True) for n in window):
                 message = f"a window holds a message and a byte at least, got {name}={window}"
                 raise ConfigError(message)
-        if not all(type(n) is int for n in self.flight) or not (
+        if not all(is_whole(n, plain=True) for n in self.flight) or not (
             1 <= self.flight.chunks <= MASK_BITS and self.flight.bytes >= CHUNK_BYTES
         ):
             message = (

@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 
 from actorflow.cluster.process import messages as to_stewards
-from actorflow.coord.actors import introductions
-from actorflow.coord.rules import messages, staleness
+from actorflow.coord.actors import peer_shards
+from actorflow.coord.rules import gradient_mean, messages
 from actorflow.transport.codec.registry import BY_TYPE
 
-STAYS = {introductions.Introduction}  # it holds refs, and is said within a process
+STAYS = {  # they hold refs and errors, or are no record: within a process
+    peer_shards.Introduction,
+    peer_shards.FailoverVerdict,
+    peer_shards.PeerShards,
+    peer_shards.Recovered,
+}
 RECORDS = [
     kind
-    for module in (messages, to_stewards, introductions, staleness)
+    for module in (messages, to_stewards, peer_shards, gradient_mean)
     for _, kind in inspect.getmembers(module, inspect.isclass)
     if kind.__module__ == module.__name__ and kind not in STAYS
 ]

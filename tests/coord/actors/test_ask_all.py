@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.actors.actor import Actor
-from actorflow.coord.actors.ask_all import ask_all, ask_shard
+from actorflow.coord.actors.contribution_pipeline import ask_all, ask_shard
 from actorflow.sim.engine.schedulers import Schedule
 from tests.strategies import LIMITS, examples
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from actorflow import errors
-from actorflow.coord.actors import pull_groups
+from actorflow.coord.actors import contribution_pipeline
 from actorflow.coord.rules.messages import (
     Computed,
     Missed,
@@ -24,7 +24,7 @@ from tests.coord.crew import Computes, Crew, Steps, crewed
 def test_what_a_shard_has_told_to_hold_is_pulled_in_parts_from_then_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pull_groups, "PART_BYTES", 1)
+    monkeypatch.setattr(contribution_pipeline, "PART_BYTES", 1)
     held = {"w": np.float32(1.0), "b": np.float32(2.0)}, {"c": np.float32(3.0)}
 
     def pulled(**options: Any) -> list[list[Any]]:
@@ -56,7 +56,7 @@ def test_parts_of_two_versions_are_late(monkeypatch: pytest.MonkeyPatch) -> None
         assert len(crew.shards[0].kept) == 1
         return [type(message) for message in crew.chief.said(Computed, Missed)]
 
-    monkeypatch.setattr(pull_groups, "PART_BYTES", 1)
+    monkeypatch.setattr(contribution_pipeline, "PART_BYTES", 1)
     monkeypatch.setattr(Shard, "receive", moving_on)
     held = {"w": np.float32(1.0), "b": np.float32(2.0)}, {"c": np.float32(3.0)}
 

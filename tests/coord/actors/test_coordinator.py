@@ -10,6 +10,7 @@ import pytest
 
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
+from actorflow.coord.rules.contribution_table import TERM
 from actorflow.coord.rules.messages import (
     Batch,
     ContributionOutcome,
@@ -19,7 +20,6 @@ from actorflow.coord.rules.messages import (
     Refused,
     RunEnded,
 )
-from actorflow.coord.rules.permits import TERM
 from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import (
     ConfigError,

@@ -8,7 +8,12 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.coord.actors.failover import FailoverVerdict, coordinator_lost_error, resolve, shard_lost_error
+from actorflow.coord.actors.peer_shards import (
+    FailoverVerdict,
+    coordinator_lost_error,
+    resolve,
+    shard_lost_error,
+)
 from actorflow.coord.rules.messages import Commit, Discard, Fence, PrepareUpdate, ShardStatus
 from tests.coord.shards import recover
 

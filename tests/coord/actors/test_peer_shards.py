@@ -9,13 +9,12 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.coord.actors.introductions import Introduction
-from actorflow.coord.actors.peer_shards import PeerShards
+from actorflow.coord.actors.peer_shards import Introduction, PeerShards
+from actorflow.coord.rules.commit import following_term, term_of_run
 from actorflow.coord.rules.messages import Staged
-from actorflow.coord.rules.terms import following, of_run
 from actorflow.runtime.messages import Terminated
 
-FIRST, SECOND = of_run(1), of_run(2)
+FIRST, SECOND = term_of_run(1), term_of_run(2)
 
 
 class Heard(af.Actor):
@@ -42,7 +41,9 @@ class Place:
         self.fellows = PeerShards(1, 3)
 
     def meet(self, run: int) -> bool:
-        return self.fellows.meet(Introduction(self.refs[run - 1], self.shards, of_run(run)), self.shards[1])
+        return self.fellows.meet(
+            Introduction(self.refs[run - 1], self.shards, term_of_run(run)), self.shards[1]
+        )
 
     def gone(self, ref: af.Ref, *, over: bool = False) -> bool:
         return self.fellows.gone(Terminated(ref.name, None), over=over)
@@ -94,7 +95,7 @@ def test_who_leads_when_the_coordinator_is_lost_and_that_nobody_does_after_a_lat
         assert not place.gone(place.refs[1])
         assert fellows.leads(FIRST) is None, "another coordinator is no matter"
         assert not place.gone(place.refs[0])
-        assert fellows.leads(FIRST) == following(FIRST, 1, 3)
+        assert fellows.leads(FIRST) == following_term(FIRST, 1, 3)
         leaders = [fellows.leader]
         assert place.gone(place.shards[0])
         leaders.append(fellows.leader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.coord.actors.pull_groups import PART_BYTES, group_pulls
+from actorflow.coord.actors.contribution_pipeline import PART_BYTES, group_pulls
 
 
 @given(sizes=st.lists(st.integers(0, 3 * PART_BYTES), max_size=40))

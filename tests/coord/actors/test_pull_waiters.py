@@ -9,8 +9,8 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.coord.actors import pull_waiters
-from actorflow.coord.actors.pull_waiters import PullWaiters
+from actorflow.coord.actors import pending_update
+from actorflow.coord.actors.pending_update import PullWaiters
 
 
 def run(body: Any) -> Any:
@@ -73,5 +73,5 @@ def test_of_too_many_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         who.wake()
         await asyncio.gather(*tasks[1:])
 
-    monkeypatch.setattr(pull_waiters, "MOST", 2)
+    monkeypatch.setattr(pending_update, "MOST_PULLS", 2)
     run(main)

@@ -12,7 +12,8 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.coord.actors import shard as shard_module
-from actorflow.coord.actors.introductions import ReadStats
+from actorflow.coord.actors.peer_shards import ReadStats
+from actorflow.coord.rules.commit import following_term
 from actorflow.coord.rules.messages import (
     Commit,
     Committed,
@@ -28,7 +29,6 @@ from actorflow.coord.rules.messages import (
     Stored,
     Unstaged,
 )
-from actorflow.coord.rules.terms import following
 from actorflow.dataflow.optimizer.optimizer import OptimizerActor
 from actorflow.dataflow.state.register import Source, WriteMode
 from actorflow.dataflow.state.variable import Read, WriteValue
@@ -522,7 +522,7 @@ def test_when_the_first_shard_and_the_coordinator_are_lost_the_next_one_leads() 
         await asyncio.sleep(0.01)
         assert world.actors[1]._over
         term = world.actors[1].participant.term
-        assert term == following(1, 1, 2), "it has ended the run itself under a term of its own"
+        assert term == following_term(1, 1, 2), "it has ended the run itself under a term of its own"
 
     shards(body)
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors
-from actorflow.coord.actors.replica import Replica
-from actorflow.coord.actors.streamed_step import StreamedStep
+from actorflow.coord.actors.replica import Replica, StreamedStep
 from actorflow.graph.builder import Tensor
 from actorflow.values import sparse
 from tests.coord.replicas import replica

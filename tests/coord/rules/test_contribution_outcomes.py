@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from actorflow.coord.rules.contribution_outcomes import UseRecord, union
 from actorflow.coord.rules.messages import Committed
+from actorflow.coord.rules.per_shard_state import UseRecord, union
 
 
 def test_a_version_is_common_once_every_shard_has_made_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.coord.rules.epoch_lengths import Lengths, empty, note_computed, note_end
+from actorflow.coord.rules.batch_order import EpochLengths
+from actorflow.coord.rules.contribution_table import Permits
 from actorflow.coord.rules.messages import Batch
-from actorflow.coord.rules.permits import Permits
 from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import CoordinationError, InternalError, ProgramError
 from tests.coord.world import World
@@ -65,12 +65,15 @@ def test_the_law_finds_a_planted_fault(monkeypatch: pytest.MonkeyPatch, fault: s
     if fault == "nobody looks at the end":
         monkeypatch.setattr(Permits, "_end_for", lambda permits, rank: None)
     elif fault == "the first without a batch is believed":
-        first: Callable[..., Any] = lambda process, epoch, found, out: empty(process, epoch, found, found)  # noqa: E731
-        monkeypatch.setattr("actorflow.coord.rules.epoch_lengths.empty", first)
+        empty = EpochLengths.empty
+
+        def first(lengths: EpochLengths, out: Mapping[int, Any]) -> ProgramError | None:
+            return empty(lengths, {rank: each for rank, each in out.items() if rank in lengths.none})
+
+        monkeypatch.setattr(EpochLengths, "empty", first)
     else:
-        believed: Callable[..., Any] = lambda lengths, *said: (lengths, None)  # noqa: E731
-        monkeypatch.setattr("actorflow.coord.rules.epoch_lengths.note_computed", believed)
-        monkeypatch.setattr("actorflow.coord.rules.epoch_lengths.note_end", believed)
+        monkeypatch.setattr(EpochLengths, "note_computed", lambda lengths, *said: None)
+        monkeypatch.setattr(EpochLengths, "note_end", lambda lengths, *said: None)
     draw = Random(0)
     found: list[Exception] = []
     for _ in range(60):
@@ -84,9 +87,9 @@ def test_the_law_finds_a_planted_fault(monkeypatch: pytest.MonkeyPatch, fault: s
 
 
 def test_the_one_with_fewer_is_named_and_the_batch_of_another() -> None:
-    lengths, wrong = note_computed(Lengths(), "worker0", Batch(0, 9))
-    assert wrong is None
-    _, wrong = note_end(lengths, "worker1", 0, 8)
+    lengths = EpochLengths()
+    assert lengths.note_computed("worker0", Batch(0, 9)) is None
+    wrong = lengths.note_end("worker1", 0, 8)
     assert wrong is not None
     assert wrong.what == (
         "'worker1' has 8 batches of epoch 0, but 'worker0' has computed batch 9 already, counted from 0"
@@ -94,24 +97,30 @@ def test_the_one_with_fewer_is_named_and_the_batch_of_another() -> None:
 
 
 def test_an_end_that_another_found_elsewhere_is_named() -> None:
-    lengths, _ = note_end(Lengths(), "worker1", 0, 2)
-    _, wrong = note_end(lengths, "worker0", 0, 1)
+    lengths = EpochLengths()
+    lengths.note_end("worker1", 0, 2)
+    wrong = lengths.note_end("worker0", 0, 1)
     assert wrong is not None
     assert wrong.what == "'worker0' has 1 batch of epoch 0, but 'worker1' has 2"
 
 
 def test_an_epoch_without_batches_waits_for_the_word_of_all_who_look() -> None:
-    assert empty("worker0", 3, found=[0], out=[0, 1]) is None
-    assert empty("worker0", 3, found=[], out=[]) is None
-    wrong = empty("worker0", 3, found=[0, 1], out=[0, 1])
+    lengths = EpochLengths()
+    out = {0: ("worker0", 7, 3), 1: ("worker1", 8, 3)}
+    assert lengths.empty({}) is None
+    lengths.note_none(0, 7)
+    lengths.note_none(1, 5)  # under a permit of before
+    assert lengths.empty(out) is None
+    lengths.note_none(1, 8)
+    wrong = lengths.empty(out)
     assert wrong is not None
     assert wrong.what == "every epoch needs a batch, but batches(3) gave none to 'worker0'"
 
 
 def test_what_is_known_of_epochs_does_not_grow() -> None:
-    lengths = Lengths()
+    lengths = EpochLengths()
     for epoch in range(50):
-        lengths, _ = note_computed(lengths, "worker0", Batch(epoch, 3))
-        lengths, _ = note_end(lengths, "worker0", epoch, 4)
+        lengths.note_computed("worker0", Batch(epoch, 3))
+        lengths.note_end("worker0", epoch, 4)
     assert len(lengths.ends) <= 3
     assert len(lengths.furthest) <= 3

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.coord.rules.batch_order import BatchOrder
+from actorflow.coord.rules.contribution_table import TERM, Permits
 from actorflow.coord.rules.messages import Batch
-from actorflow.coord.rules.permits import TERM, Permits
 
 
 def permits(

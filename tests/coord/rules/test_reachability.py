@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.coord.rules.run_health import Reachability
+from actorflow.coord.rules.membership import Reachability
 
 BEAT_S, LONGEST_S = 1.0, 10.0
 

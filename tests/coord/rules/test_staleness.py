@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow import errors
-from actorflow.coord.rules.staleness import EACH, StalenessRecord, staleness
+from actorflow.coord.rules.gradient_mean import EACH, StalenessRecord, staleness
 
 
 @given(st.lists(st.lists(st.integers(0, 3 * EACH), max_size=4), max_size=20))

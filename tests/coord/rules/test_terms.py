@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow import errors
-from actorflow.coord.rules.terms import BLOCK, following, of_run, run_of
+from actorflow.coord.rules.commit import TERMS_OF_A_RUN, following_term, run_of_term, term_of_run
 
 runs = st.integers(1, 1 << 20)
 
@@ -18,32 +18,37 @@ def test_who_leads_whenever_has_a_term_of_its_own(
 ) -> None:
     """Leaders, each of which has heard of all terms so far or of the coordinator's alone."""
     taken: dict[int, int] = {}  # term -> who
-    highest = of_run(run)
+    highest = term_of_run(run)
     for k, hears in leads:
         shard = k % shards
-        term = following(highest if hears else of_run(run), shard, shards)
+        term = following_term(highest if hears else term_of_run(run), shard, shards)
         assert taken.setdefault(term, shard) == shard
-        assert of_run(run) < term < of_run(run + 1), "that of a coordinator is nobody else's"
-        assert run_of(term) == run
+        assert term_of_run(run) < term < term_of_run(run + 1), "that of a coordinator is nobody else's"
+        assert run_of_term(term) == run
         highest = max(highest, term)
 
 
-@given(runs, st.integers(0, 8), st.integers(0, BLOCK - 20))
+@given(runs, st.integers(0, 8), st.integers(0, TERMS_OF_A_RUN - 20))
 def test_a_term_that_follows_is_the_least_that_will_do(run: int, shard: int, used: int) -> None:
-    before = of_run(run) + used
-    term = following(before, shard, 9)
+    before = term_of_run(run) + used
+    term = following_term(before, shard, 9)
 
     assert before < term <= before + 10
-    assert (term - of_run(run)) % 10 == shard + 1
+    assert (term - term_of_run(run)) % 10 == shard + 1
 
 
 def test_a_run_whose_terms_are_used_up_says_so() -> None:
-    last = of_run(3) - 1
-    assert run_of(last) == 2
+    last = term_of_run(3) - 1
+    assert run_of_term(last) == 2
     with pytest.raises(errors.InternalError, match="run 2 has no term left"):
-        following(last, 0, 1)
+        following_term(last, 0, 1)
 
 
 def test_numbers_of_runs_begin_at_one() -> None:
-    assert [of_run(1), of_run(2)] == [1, 1 + BLOCK]
-    assert [run_of(0), run_of(1), run_of(BLOCK), run_of(BLOCK + 1)] == [0, 1, 1, 2]
+    assert [term_of_run(1), term_of_run(2)] == [1, 1 + TERMS_OF_A_RUN]
+    assert [run_of_term(0), run_of_term(1), run_of_term(TERMS_OF_A_RUN), run_of_term(TERMS_OF_A_RUN + 1)] == [
+        0,
+        1,
+        1,
+        2,
+    ]

@@ -112,6 +112,9 @@ def test_links_within_a_process_and_between_two_differ_unless_one_is_known() -> 
         ({"within": DeviceLink(0.0, 0.0)}, "a link has a latency of seconds and carries some bytes each"),
         ({"links": {("/cpu:0", "/cpu:1"): DeviceLink(-1.0, 1.0)}}, "a link has a latency"),
         ({"unknown_size": 0}, "unknown_size is at least 1, got 0"),
+        ({"unit_s": {"cpu": "fast"}}, "a node takes a number of seconds, got 'fast' for cpu"),
+        ({"within": DeviceLink(0.0, None)}, "a link has a latency"),  # type: ignore[arg-type]
+        ({"object_bytes": True}, "object_bytes is at least 1, got True"),
     ],
 )
 def test_a_cost_that_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from inspect import iscoroutinefunction
-from numbers import Integral
 from typing import Any
 
 from actorflow.errors import ConfigError, Where
 from actorflow.runtime.call_site import source_line
+from actorflow.values import checks
+from actorflow.values.checks import Refusal, is_sequence, is_whole
 
 _LARGEST = 2**40 - 1
 
 
+def _placed(message: str, hint: str | None) -> ConfigError:
+    return ConfigError(message, where=Where(defined_at=source_line()), hint=hint)
+
+
+_TAKES = Refusal("{name} {rule}, got {got}", _placed, lambda value: f"{value!r:.80}")
+
+
 def check(verb: str, name: str, value: Any, within: bool, rule: str, hint: str | None = None) -> None:
     """Raises ConfigError, saying that an argument must be as the rule says, unless `within`."""
-    if not within:
-        message = f"{verb} takes {name} {rule}, got {value!r:.80}"
-        raise ConfigError(message, where=Where(defined_at=source_line()), hint=hint)
+    _TAKES.unless(within, f"{verb} takes {name}", value, rule, hint)
 
 
 def whole(verb: str, name: str, value: Any, least: int = 1) -> int:
     """Returns a whole number from `least` on as an int."""
-    good = is_whole(value) and least <= int(value) <= _LARGEST
-    check(verb, name, value, good, f"from {least} on, a whole number below 2**40")
-    return int(value)
-
-
-def is_whole(value: Any) -> bool:
-    """Tells whether a value is an int, of Python or numpy, and no bool."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    rule = f"from {least} on, a whole number below 2**40"
+    return checks.whole(f"{verb} takes {name}", value, least, _LARGEST, rule=rule, refusal=_TAKES)
 
 
 def optional(verb: str, name: str, value: Any, least: int = 1) -> int | None:
@@ -46,13 +46,7 @@ def seed(verb: str, value: Any) -> int | None:
 
 def flag(verb: str, name: str, value: Any) -> bool:
     """Returns a bool of Python or numpy as a bool."""
-    check(verb, name, value, is_flag(value), "as True or False")
-    return bool(value)
-
-
-def is_flag(value: Any) -> bool:
-    """Tells whether a value is a bool, of Python or numpy."""
-    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
+    return checks.flag(f"{verb} takes {name}", value, rule="as True or False", refusal=_TAKES)
 
 
 def function(verb: str, value: Any) -> Callable[..., Any]:
@@ -75,8 +69,7 @@ def function(verb: str, value: Any) -> Callable[..., Any]:
 
 def whole_numbers(verb: str, name: str, value: Any) -> tuple[int, ...]:
     """Returns a sequence of whole numbers from 1 on as a tuple."""
-    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    check(verb, name, value, listed, "as a sequence of whole numbers")
+    check(verb, name, value, is_sequence(value), "as a sequence of whole numbers")
     return tuple(whole(verb, name, each) for each in value)
 
 

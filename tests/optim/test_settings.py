@@ -12,17 +12,6 @@ import pytest
 from actorflow import optim
 from actorflow.errors import ConfigError
 from actorflow.optim import schedules
-from actorflow.optim.checks import (
-    finite,
-    flag,
-    is_whole,
-    not_negative,
-    number,
-    positive,
-    several,
-    weight,
-    whole,
-)
 from actorflow.optim.transform import _RULES
 
 SGD = optim.sgd(0.1)
@@ -153,33 +142,3 @@ def test_numbers_of_numpy_are_taken_and_kept_as_plain_ones() -> None:
     assert type(schedules.step(1, 1, three).config["every"]) is int
     assert optim.momentum(0.1, nesterov=yes).config["nesterov"] is True
     assert schedules.piecewise(*arrays)(4) == 0.2
-
-
-@pytest.mark.parametrize("check", [finite, positive, not_negative, weight, whole])
-def test_a_bool_is_no_number_and_nan_is_within_no_bounds(check: Any) -> None:
-    for value in (True, np.bool_(True), float("nan")):
-        with pytest.raises(ConfigError, match="n must be"):
-            check("n", value)
-
-
-def test_bounds_are_as_they_say() -> None:
-    assert [weight("n", v) for v in (0, 0.5)] == [0.0, 0.5]
-    assert positive("n", 1e-320) > 0
-    assert finite("n", -3) == -3.0
-    assert not_negative("n", 0) == 0
-    assert whole("n", 2**62) == 2**62
-    assert number(10**400) == np.inf
-    assert is_whole(np.int8(3))
-    assert not is_whole(3.0)
-    assert flag("n", False) is False
-    assert several("n", [1, 2]) == (1, 2)
-    for check, value in (
-        (weight, 1),
-        (positive, 0),
-        (not_negative, -1e-9),
-        (whole, 2.0),
-        (several, "ab"),
-        (flag, 0),
-    ):
-        with pytest.raises(ConfigError, match="n must be"):
-            check("n", value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from actorflow.errors import ConfigError
-from actorflow.sim.checks import check_number, check_whole
+from actorflow.sim.settings import check_number, check_whole
 
 
 def test_whole_numbers_of_every_kind_pass_within_their_limits() -> None:
