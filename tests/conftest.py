@@ -6,17 +6,18 @@ pytest --hypothesis-profile=soak       ten times the examples, a fresh seed, eac
 python -m tests.soak --minutes 20      all laws share the time, which takes as many examples as fit
 pytest --hypothesis-seed=N             what a run that printed seed N did
 
-A law that draws more or less than 100 says so with `tests.strategies.examples`, which a profile
+A law that draws more or less than 100 says so with `tests.support.strategies.examples`, which a profile
 scales; a plain number would be the same under every profile.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from actorflow.runtime.clock import Entropy
 from actorflow.runtime.validation import no_validation, validation
-from tests.collecting import old_out_of_reach
+from tests.support.collecting import old_out_of_reach
+from tests.support.runs import own_runs
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
@@ -67,7 +69,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """When the whole suite runs, clusters run one at a time; of some files the tests are handed out one by one."""
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.dist != "load":
         return None
-    from tests.distributing import ClustersApart  # not where xdist is missing
+    from tests.support.distributing import ClustersApart  # not where xdist is missing
 
     return ClustersApart(config, log)
 
@@ -101,6 +103,19 @@ def only_new_garbage() -> Iterator[None]:
     """A `gc.collect` of the test looks at what the test makes, and not at what pytest holds."""
     with old_out_of_reach():
         yield
+
+
+@pytest.fixture
+def quiet_actors(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures are what some programs are about; thousands of reports of them tell nothing."""
+    caplog.set_level(logging.CRITICAL, "actorflow.actors")
+
+
+@pytest.fixture
+def left() -> Iterator[Callable[[], list[str]]]:
+    """Clusters have their folders apart from those of others; gives what is left of them."""
+    with own_runs() as names:
+        yield names
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,9 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
+from tests.support.sessions import run
 
 ONES = np.ones(1, "int64")
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, passes=()) as session:
-            return await body(session)
-
-    return af.run(main())
 
 
 @dataclass(frozen=True)
@@ -123,7 +116,7 @@ def test_a_write_beside_a_take_stays_and_the_element_comes_back(kind: str) -> No
             await session.run(fail)
         return before, int(await session.run(look)), int(await session.run(left))
 
-    assert run(graph, body) == (w.before, w.after, 1)
+    assert run(graph, body, passes=()) == (w.before, w.after, 1)
 
 
 @pytest.mark.parametrize("kind", [kind for kind, w in WRITTEN.items() if w.of is not None])
@@ -143,7 +136,7 @@ def test_an_element_that_was_written_somewhere_stays_there(kind: str) -> None:
             await session.run(fail)
         return int(await session.run(look)), int(await session.run(left))
 
-    assert run(graph, body) == (w.after, 0)
+    assert run(graph, body, passes=()) == (w.after, 0)
 
 
 TAKES: dict[str, Callable[[Any], Any]] = {
@@ -168,7 +161,7 @@ def test_what_was_taken_comes_back(kind: str) -> None:
             await session.run(fail)
         return int(await session.run(look))
 
-    assert run(graph, body) == w.after
+    assert run(graph, body, passes=()) == w.after
 
 
 def test_what_was_popped_is_gone() -> None:
@@ -183,7 +176,7 @@ def test_what_was_popped_is_gone() -> None:
             await session.run(fail)
         return int(await session.run(size))
 
-    assert run(graph, body) == 0
+    assert run(graph, body, passes=()) == 0
 
 
 def test_looking_up_by_an_element_does_not_use_it() -> None:
@@ -200,4 +193,4 @@ def test_looking_up_by_an_element_does_not_use_it() -> None:
             await session.run(fail)
         return int(await session.run(left))
 
-    assert run(graph, body) == 1
+    assert run(graph, body, passes=()) == 1

@@ -44,6 +44,30 @@ def gone_modules(text: str) -> list[str]:
     return [name for name in found if name.partition(".")[0] in rooms() and not is_module(name)]
 
 
+def defines(module: str, name: str) -> bool:
+    """Whether a module that is there defines this name at its top, or a package hands it on."""
+    path = ROOT.joinpath(*module.split("."))
+    if (path / "__init__.py").is_file():
+        return re.search(rf"\b{name}\b", (path / "__init__.py").read_text()) is not None
+    top = rf"(?m)^((async )?def |class ){name}\b|^{name}\b.*="
+    return (
+        path.with_suffix(".py").is_file() and re.search(top, path.with_suffix(".py").read_text()) is not None
+    )
+
+
+def gone_paths(text: str) -> list[str]:
+    """The names of three parts or more, or with `actorflow.` before them, that name nothing in a room."""
+    found = []
+    for name in code(text):
+        whole = name.removeprefix("actorflow.")
+        parts = whole.split(".")
+        if not re.fullmatch(r"\w+(\.\w+)+", name) or parts[0] not in rooms() or len(name.split(".")) < 3:
+            continue
+        if not is_module(whole) and not defines(".".join(parts[:-1]), parts[-1]):
+            found.append(name)
+    return found
+
+
 def gone_tests(text: str) -> list[str]:
     """The tests, and folders of tests, that are named and are not there."""
     named = [f"tests/{name}" for cell in cells(text, PROMISES_HEAD, 1) for name in code(cell)]
@@ -64,6 +88,13 @@ def test_what_the_page_names_is_there() -> None:
 
     assert gone_modules(text) == []
     assert gone_tests(text) == []
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted((TOP / "docs").glob("*.md")), TOP / "CONTRIBUTING.md"], ids=lambda path: path.stem
+)
+def test_what_any_page_names_in_full_is_there(page: Path) -> None:
+    assert gone_paths(page.read_text()) == []
 
 
 def test_every_promise_names_a_test() -> None:
@@ -99,6 +130,12 @@ def test_the_page_of_modules_has_each_once_with_a_sentence() -> None:
 def test_what_is_gone_is_seen(text: str, modules: list[str], tests: list[str]) -> None:
     assert gone_modules(text) == modules
     assert gone_tests(text) == tests
+
+
+def test_a_name_in_full_that_is_gone_is_seen() -> None:
+    text = "`actorflow.plan`, `plan.placement.gone`, `actorflow.plan.lower.gone`, `actorflow.plan.lower.lower`, `x.y.z`"
+
+    assert gone_paths(text) == ["plan.placement.gone", "actorflow.plan.lower.gone"]
 
 
 def test_another_order_of_layers_is_seen() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[1]
 
@@ -108,14 +106,7 @@ def test_leaving_a_session_leaves_nothing_behind_after(name: str) -> None:
         + EPILOGUE
     )
 
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        cwd=ROOT,
-        check=False,
-    )
+    done = run_python("-X", "dev", "-W", "error", "-c", program, cwd=ROOT)
 
     assert done.stderr == ""
     assert (done.stdout, done.returncode) == ("clean\n", 0)

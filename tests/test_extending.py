@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -20,10 +18,7 @@ FENCE = r"```py\n(?P<block>.*?)^```\n"
 
 def ran(*arguments: str, at: Path = ROOT) -> str:
     """What a program prints; its modules come from `at`."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=at, env={**os.environ, "PYTHONPATH": str(at)}, capture_output=True, text=True, timeout=HANG_S,
-    )  # fmt: skip
+    done = run_python(*arguments, cwd=at, env={**os.environ, "PYTHONPATH": str(at)})  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[1]
 
@@ -107,14 +108,7 @@ def program(name: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BODIES)
 def test_a_program_that_is_left_while_its_queues_wait_ends_at_once_and_in_silence_by(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program(name)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        cwd=ROOT,
-        check=False,
-    )
+    done = run_python("-X", "dev", "-W", "error", "-c", program(name), cwd=ROOT)
 
     assert done.stderr == ""
     ended, freed, seconds = done.stdout.split()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,9 +16,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), 
 
 
 def said_by(program: str) -> tuple[str, str]:
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
-    )
+    ran = run_python("-c", program, cwd=ROOT)
     return ran.stdout, ran.stderr
 
 

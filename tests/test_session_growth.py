@@ -25,9 +25,9 @@ def test_what_is_built_again_runs_on_the_actors_that_are_there() -> None:
                     await session.run(v.assign(x), {x: k})
                 assert found == [6, 0, 3, 6]
                 assert session.stats().plans >= 8
-                assert len(session._local._partitions) == 3  # a first value, a sum, an assignment
+                assert session.stats().partitions == 3  # a first value, a sum, an assignment
                 partitions = {id(plan.target) for plan in session._plans.known.values()}
-                assert len(partitions) == len(session._local._partitions)
+                assert len(partitions) == session.stats().partitions
 
     af.run(main())
 
@@ -53,7 +53,7 @@ def test_random_numbers_of_nodes_built_again_are_those_of_the_new_nodes() -> Non
             async with af.Session(graph) as session:
                 for node in nodes:
                     await session.run(node)
-                assert len(session._local._partitions) == 3
+                assert session.stats().partitions == 3
             return found
 
     assert len(set(af.run(main()))) == 3  # three nodes on one line, each with a stream of its own
@@ -87,7 +87,7 @@ def test_a_plan_that_is_dropped_takes_its_actors_along(monkeypatch: pytest.Monke
                 for k in range(6):
                     await session.run(x + float(k), {x: 1.0})
                 gc.collect()
-                return len(session._local._partitions)
+                return session.stats().partitions
 
     assert af.run(main()) == 2
 

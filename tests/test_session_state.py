@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,9 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.sim.engine.schedulers import Schedule
-from tests.holding import SPOIL, arrays_of, spoil
-from tests.strategies import examples, run_drawn
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
+from tests.support.holding import SPOIL, arrays_of, spoil
+from tests.support.sessions import run
+from tests.support.strategies import examples, run_drawn
 
 
 def since(before: Any, after: Any) -> tuple[int, int]:

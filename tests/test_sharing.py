@@ -11,16 +11,9 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
+from tests.support.systems import in_system
 
 Body = Callable[[af.ActorSystem], Awaitable[Any]]
-
-
-def in_a_system(body: Body) -> Any:
-    async def main() -> Any:
-        async with af.ActorSystem(name="system") as system:
-            return await body(system)
-
-    return af.run(main())
 
 
 class Counter:
@@ -44,7 +37,7 @@ def test_two_graphs_share_a_variable_of_one_shared_name() -> None:
             await asyncio.gather(*(s.run(a.add) for _ in range(5)), *(t.run(b.add) for _ in range(5)))
             return [int(await s.run(a.read)), int(await t.run(b.read))]
 
-    assert in_a_system(body) == [10, 10]
+    assert in_system(body) == [10, 10]
 
 
 def test_equal_names_share_nothing_without_a_shared_name() -> None:
@@ -54,7 +47,7 @@ def test_equal_names_share_nothing_without_a_shared_name() -> None:
             await s.run(a.add)
             return int(await t.run(b.read))
 
-    assert in_a_system(body) == 0
+    assert in_system(body) == 0
 
 
 def test_shared_state_outlives_the_session_that_made_it_and_not_the_system() -> None:
@@ -67,8 +60,8 @@ def test_shared_state_outlives_the_session_that_made_it_and_not_the_system() -> 
                 seen.append(int(await session.run(counter.add)))
         return seen
 
-    assert in_a_system(body) == [1, 2, 3]
-    assert in_a_system(body) == [1, 2, 3]
+    assert in_system(body) == [1, 2, 3]
+    assert in_system(body) == [1, 2, 3]
 
 
 def test_a_shared_variable_gets_one_first_value_whoever_comes_first() -> None:
@@ -83,7 +76,7 @@ def test_a_shared_variable_gets_one_first_value_whoever_comes_first() -> None:
             await session.close()
         return found
 
-    found = in_a_system(body)
+    found = in_system(body)
     assert len({int(value) for value, _ in found}) == 1
     assert [int(version) for _, version in found] == [1, 1, 1]
 
@@ -101,7 +94,7 @@ def test_a_session_without_a_first_value_leaves_that_to_one_that_has_it() -> Non
             before = bool(await s.run(known))
             return before, int(await t.run(counter.read)), int(await s.run(n))
 
-    assert in_a_system(body) == (False, 7, 7)
+    assert in_system(body) == (False, 7, 7)
 
 
 def test_containers_part_equal_shared_names() -> None:
@@ -111,7 +104,7 @@ def test_containers_part_equal_shared_names() -> None:
             await s.run(a.add)
             return int(await s.run(a.read)), int(await t.run(b.read))
 
-    assert in_a_system(body) == (1, 0)
+    assert in_system(body) == (1, 0)
 
 
 def test_a_queue_is_shared_with_its_elements() -> None:
@@ -128,7 +121,7 @@ def test_a_queue_is_shared_with_its_elements() -> None:
                 await producer.run(put)
             return int(await waiting)
 
-    assert in_a_system(body) == 7
+    assert in_system(body) == 7
 
 
 def test_other_state_under_a_shared_name_is_refused_at_the_users_line() -> None:
@@ -150,7 +143,7 @@ def test_other_state_under_a_shared_name_is_refused_at_the_users_line() -> None:
                 with pytest.raises(errors.StateError, match="stands for a variable .*got a queue"):
                     await t.run(other.nodes[-1].name)
 
-    in_a_system(body)
+    in_system(body)
 
 
 def test_a_graph_declares_shared_state_once() -> None:
@@ -188,7 +181,7 @@ def test_a_graph_that_is_read_back_shares_the_same_state() -> None:
             await s.run(counter.add)
             return int(await t.run("mine"))
 
-    assert in_a_system(body) == 1
+    assert in_system(body) == 1
 
 
 # -- reset -----------------------------------------------------------------------------------------
@@ -204,7 +197,7 @@ def test_a_reset_makes_the_state_of_one_container_anew_for_sessions_that_are_ope
             await af.state.reset(system, "a")
             return int(await call()), int(await s.run(a.add)), int(await t.run(b.read))
 
-    assert in_a_system(body) == (100, 101, 1)
+    assert in_system(body) == (100, 101, 1)
 
 
 def test_a_reset_of_all_containers_leaves_private_state_alone() -> None:
@@ -219,7 +212,7 @@ def test_a_reset_of_all_containers_leaves_private_state_alone() -> None:
             await af.state.reset(system)
             return [int(await x.run(c.read)) for x, c in ((s, a), (t, b), (u, private))]
 
-    assert in_a_system(body) == [0, 0, 1]
+    assert in_system(body) == [0, 0, 1]
 
 
 def test_who_waits_for_state_that_is_reset_is_told() -> None:
@@ -234,7 +227,7 @@ def test_who_waits_for_state_that_is_reset_is_told() -> None:
             with pytest.raises(errors.ActorDied, match="queue 'queue' was stopped before it could answer"):
                 await waiting
 
-    in_a_system(body)
+    in_system(body)
 
 
 def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
@@ -256,7 +249,7 @@ def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
             assert isinstance(error, errors.ActorDied)
             assert "queue 'jobs' was stopped before it could answer" in str(error)
 
-    in_a_system(body)
+    in_system(body)
 
 
 def test_who_waits_for_a_shared_queue_when_the_system_is_left_is_told() -> None:
@@ -282,7 +275,7 @@ def test_a_reset_of_a_container_in_which_nothing_is_shared_does_nothing() -> Non
             await af.state.reset(system, "nosuch")
             return int(await session.run(counter.read))
 
-    assert in_a_system(body) == 1
+    assert in_system(body) == 1
 
 
 def test_an_optimizer_begins_anew_with_the_variables_that_a_reset_dropped() -> None:
@@ -296,7 +289,7 @@ def test_an_optimizer_begins_anew_with_the_variables_that_a_reset_dropped() -> N
             again = [int(await session.run(update)) for _ in range(3)], float(await session.run(w))
             return first, again
 
-    first, again = in_a_system(body)
+    first, again = in_system(body)
     assert first == again
     assert first[0] == [1, 2, 3]
 
@@ -308,4 +301,4 @@ def test_reset_refuses_what_is_no_system_or_no_name() -> None:
         with pytest.raises(errors.ConfigError, match="reset takes the name of a container, or None"):
             await af.state.reset(system, 3)  # type: ignore[arg-type]
 
-    in_a_system(body)
+    in_system(body)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -17,23 +16,16 @@ from actorflow.dataflow.state.locks import LockOwner, Locks
 from actorflow.dataflow.state.register import Forget, Register, Source, WriteMode
 from actorflow.runtime.tag import StepId
 from actorflow.values.spec import spec
+from tests.support.systems import in_system
 
 ONE = np.int64(1)
-
-
-def in_a_system(body: Callable[[af.ActorSystem], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with af.ActorSystem(name="system") as system:
-            return await body(system)
-
-    return af.run(main())
 
 
 def entries(system: af.ActorSystem) -> dict[str, int]:
     """How many receipts each shared actor holds."""
     found = {}
     for name, cell in system.actors.items():
-        actor: Any = cell._behaviour
+        actor: Any = cell.behaviour
         if name.startswith("shared/"):
             register = getattr(actor, "register", None)
             once = getattr(actor, "_once", None)
@@ -86,7 +78,7 @@ async def sessions(system: af.ActorSystem, count: int = 50) -> dict[str, int]:
 
 
 def test_shared_state_of_every_kind_holds_no_receipt_of_sessions_that_have_closed() -> None:
-    left = in_a_system(sessions)
+    left = in_system(sessions)
 
     assert len(left) == 9
     assert set(left.values()) == {0}
@@ -100,7 +92,7 @@ def test_the_test_finds_a_session_that_does_not_say_that_it_closes(monkeypatch: 
 
     monkeypatch.setattr(Resources, "stop", silent)
 
-    assert sum(in_a_system(lambda system: sessions(system, 5)).values()) >= 5 * 9
+    assert sum(in_system(lambda system: sessions(system, 5)).values()) >= 5 * 9
 
 
 @pytest.mark.usefixtures("only_new_garbage")
@@ -120,7 +112,7 @@ def test_what_a_session_popped_is_freed_when_it_has_closed() -> None:
         gc.collect()
         return element()
 
-    assert in_a_system(body) is None
+    assert in_system(body) is None
 
 
 def test_sessions_that_are_open_keep_their_receipts() -> None:

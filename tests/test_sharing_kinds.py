@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
+from tests.support.systems import in_system
 
 ONE = np.int64(1)
 
@@ -149,14 +150,6 @@ KINDS: dict[str, Kind] = {
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
-def in_a_system(body: Callable[[af.ActorSystem], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with af.ActorSystem(name="system") as system:
-            return await body(system)
-
-    return af.run(main())
-
-
 @each_kind
 def test_what_one_session_puts_in_another_one_sees(kind: Kind) -> None:
     (a, mine), (b, theirs) = kind.graph(), kind.graph()
@@ -170,7 +163,7 @@ def test_what_one_session_puts_in_another_one_sees(kind: Kind) -> None:
             await s.run(put)
             return (await t.run(seen)).tolist()
 
-    assert in_a_system(body) == kind.wanted
+    assert in_system(body) == kind.wanted
 
 
 @each_kind
@@ -192,7 +185,7 @@ def test_without_a_shared_name_every_session_has_its_own(kind: Kind) -> None:
                 result: Any = (await asyncio.gather(looking, return_exceptions=True))[0]
                 assert isinstance(result, errors.OutOfRange) or result.tolist() != kind.wanted
 
-    in_a_system(body)
+    in_system(body)
 
 
 @each_kind
@@ -209,7 +202,7 @@ def test_it_outlives_the_session_that_made_it(kind: Kind) -> None:
         async with af.Session(b, system=system) as t:
             return (await t.run(seen)).tolist()
 
-    assert in_a_system(body) == kind.wanted
+    assert in_system(body) == kind.wanted
 
 
 @pytest.mark.parametrize(
@@ -233,7 +226,7 @@ def test_other_definitions_are_refused_and_the_attribute_is_named(name: str, att
             assert f", got {attribute} " in caught.value.what
             assert "test_sharing_kinds.py" in str(caught.value.where)
 
-    in_a_system(body)
+    in_system(body)
 
 
 _LOOKS = ("size", "ready_size", "num_accumulated", "read")
@@ -259,7 +252,7 @@ def test_a_queue_of_another_kind_is_refused_and_the_kinds_are_named(made: str, o
             said = f'shared name "everybody\'s" stands for a {made} made at {at}, got a {opened}'
             assert caught.value.what == said
 
-    in_a_system(body)
+    in_system(body)
 
 
 def test_each_graph_has_names_of_its_own_for_the_components_of_a_shared_queue() -> None:
@@ -277,7 +270,7 @@ def test_each_graph_has_names_of_its_own_for_the_components_of_a_shared_queue() 
             taken: Any = await t.run(take)  # a dict, since the queue has names
             return {name: int(value) for name, value in taken.items()}
 
-    assert in_a_system(body) == {"y": 1, "z": 2}
+    assert in_system(body) == {"y": 1, "z": 2}
 
 
 @each_kind
@@ -300,7 +293,7 @@ def test_a_reset_tells_who_waits_and_makes_it_anew(kind: Kind) -> None:
             await session.run(put)
             return (await session.run(seen)).tolist()
 
-    assert in_a_system(body) == kind.wanted
+    assert in_system(body) == kind.wanted
 
 
 @each_kind
@@ -336,7 +329,7 @@ def test_a_graph_that_is_read_back_shares_the_same_state(kind: Kind) -> None:
             await s.run(put)
             return (await t.run(f"{seen.node.name}:{seen.port.index}")).tolist()
 
-    assert in_a_system(body) == kind.wanted
+    assert in_system(body) == kind.wanted
 
 
 @each_kind
@@ -386,7 +379,7 @@ def test_a_shared_table_has_one_default_and_one_initial_contents(changes: Any, s
             await s.run(keys)
             return (await t.run(theirs)).tolist()
 
-    assert in_a_system(body) == [1, 2, 9]
+    assert in_system(body) == [1, 2, 9]
 
 
 def test_after_a_reset_a_shared_table_may_begin_with_other_contents() -> None:
@@ -408,7 +401,7 @@ def test_after_a_reset_a_shared_table_may_begin_with_other_contents() -> None:
                 await s.run(keys)
             return first, second, counted
 
-    assert in_a_system(body) == ([1], [2], 0)
+    assert in_system(body) == ([1], [2], 0)
 
 
 def test_a_table_with_oov_buckets_is_not_shared() -> None:
@@ -435,4 +428,4 @@ def test_a_shared_shuffle_queue_draws_from_the_seed_of_whoever_comes_first(seed:
             await s.run(put)
             return sorted((await t.run(take)).tolist())
 
-    assert in_a_system(body) == list(range(20))
+    assert in_system(body) == list(range(20))

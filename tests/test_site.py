@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 FOLDER = Path(__file__).parents[1] / "docs/site"
 ABSENT = [name for name in ("sphinx", "furo", "myst_parser") if find_spec(name) is None]
@@ -49,12 +47,7 @@ def test_a_docstring_becomes_what_sphinx_reads(docstrings: ModuleType, text: str
     bool(ABSENT), reason=f"{', '.join(ABSENT)} is not installed: pip install 'actorflow[site]'"
 )
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, FOLDER / "build.py", tmp_path / "site"],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-    )
+    ran = run_python(FOLDER / "build.py", tmp_path / "site")
 
     assert (ran.returncode, ran.stderr) == (0, "")
     assert {page.name for page in (tmp_path / "site/api").glob("*.html")} >= {

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-from tests.busy import HANG_S
 from tests.soak import main
 from tests.soaking.crew import Worker
 from tests.soaking.state import load
 from tests.soaking.worker import Ask, Collected, Told
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[1]
 

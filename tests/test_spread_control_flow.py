@@ -8,7 +8,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
-from tests.spreading import SCOPES, Cluster, spread
+from tests.support.spreading import SCOPES, Cluster, spread
 
 
 def run(graph: af.Graph, fetches: Any) -> Any:
@@ -68,7 +68,7 @@ def test_a_session_may_ask_that_all_loops_run_as_nodes(lower: bool) -> None:
 
     async def body(cluster: Cluster) -> Any:
         found = await cluster.session.run(y, {x: 1.5})
-        (part,) = cluster.runners["p1"]._parts.values()
+        (part,) = cluster.runners["p1"].parts.values()
         return found, any(node.frame for node in part.partition.program.nodes)
 
     assert sim.run(spread(graph, body, 3, lower=lower)).result == (12.0, lower)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors, sim
+from actorflow import errors
 from actorflow.dataflow.remote.runner import Lost
 from actorflow.dataflow.remote.step_messages import PreparePart, SettlePart
 from actorflow.session.distributed import DistributedSession
-from tests.spreading import SCOPES, Cluster, processes, spread
+from tests.support.spreading import SCOPES, Cluster, processes, run_spread
 
 
 def doubled() -> tuple[af.Graph, Any, Any]:
@@ -23,10 +23,6 @@ def doubled() -> tuple[af.Graph, Any, Any]:
             v = af.Variable(np.float32(2), name="v")
             y = v.read() * x
     return graph, x, y
-
-
-def run(graph: af.Graph, body: Any, count: int = 3, **options: Any) -> Any:
-    return sim.run(spread(graph, body, count, **options)).result
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 3))
@@ -42,9 +38,9 @@ def test_a_session_that_is_closed_while_a_first_step_begins_leaves_no_part_anywh
         ended: Any = (await asyncio.gather(step, return_exceptions=True))[0]
         assert ended == 2 or isinstance(ended, errors.SessionClosed | errors.StepAborted), repr(ended)
         await cluster.check_empty()
-        return [(len(runner._parts), len(runner.rendezvous._sessions)) for runner in cluster.runners.values()]
+        return [(len(runner.parts), runner.rendezvous.empty) for runner in cluster.runners.values()]
 
-    assert run(graph, body) == [(0, 0)] * 3
+    assert run_spread(graph, body) == [(0, True)] * 3
 
 
 def test_a_step_whose_process_does_not_answer_says_which() -> None:
@@ -70,7 +66,7 @@ def test_a_step_whose_process_does_not_answer_says_which() -> None:
         with pytest.raises(errors.DeadlinePassed, match=r"0\.5 s; it waits for p1 to prepare"):
             await cluster.session.run([y, x], {x: np.float32(1)}, deadline_s=0.5)
 
-    run(graph, body)
+    run_spread(graph, body)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +87,7 @@ def test_news_of_what_cannot_be_is_refused_and_changes_nothing(misuse: Any, mess
             misuse(cluster.session)
         return float(await cluster.session.run(y, {x: np.float32(3)}))
 
-    assert run(graph, body) == 6
+    assert run_spread(graph, body) == 6
 
 
 def test_a_process_that_is_there_already_joins_without_effect() -> None:
@@ -103,7 +99,7 @@ def test_a_process_that_is_there_already_joins_without_effect() -> None:
         assert cluster.session.stats().plans == 2
         return float(await cluster.session.run(y, {x: np.float32(3)}))
 
-    assert run(graph, body) == 6
+    assert run_spread(graph, body) == 6
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_state_of_a_name_that_the_graph_has_not_is_refused_by_the_first_step() -
         with pytest.raises(errors.ConfigError, match="the graph has none named 'nope'"):
             await cluster.session.run(y, {x: np.float32(1)})
 
-    run(graph, body, state={"nope": SCOPES[1]})
+    run_spread(graph, body, state={"nope": SCOPES[1]})
 
 
 def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they_are_there() -> None:
@@ -164,7 +160,7 @@ def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they
         whole.signal(Lost("p0", errors.PeerLost("gone")))
         return waits
 
-    assert run(graph, body, grace_s=None) == 1
+    assert run_spread(graph, body, grace_s=None) == 1
 
 
 class Slow:
@@ -236,7 +232,7 @@ def test_what_begins_once_a_step_is_settled_finds_what_that_had_taken(kind: str,
             await session.wait_settled()
         return int(await session.run(size))
 
-    assert run(graph, body, grace_s=None) == 1
+    assert run_spread(graph, body, grace_s=None) == 1
 
 
 def test_a_process_that_does_not_say_what_came_back_is_not_waited_for_beyond_the_grace() -> None:
@@ -255,7 +251,7 @@ def test_a_process_that_does_not_say_what_came_back_is_not_waited_for_beyond_the
         whole.signal(Lost("p0", errors.PeerLost("gone")))
         return took_s
 
-    assert run(graph, body, grace_s=2.0) == pytest.approx(2.5, abs=0.1)
+    assert run_spread(graph, body, grace_s=2.0) == pytest.approx(2.5, abs=0.1)
 
 
 def test_a_process_that_is_lost_is_not_waited_for_until_what_it_took_is_back() -> None:
@@ -277,7 +273,7 @@ def test_a_process_that_is_lost_is_not_waited_for_until_what_it_took_is_back() -
         cluster.refs["p1/runner"] = whole
         whole.signal(Lost("p0", errors.PeerLost("gone")))
 
-    run(graph, body, grace_s=None)
+    run_spread(graph, body, grace_s=None)
 
 
 def trained(
@@ -317,4 +313,4 @@ def test_a_process_whose_state_or_optimizer_is_another_is_refused(other: dict[st
         with pytest.raises(errors.PlacementError, match="'p1' has built another graph"):
             await cluster.session.run(fetches)
 
-    run(graph, body)
+    run_spread(graph, body)

@@ -11,14 +11,7 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.testing import check_gradients
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
+from tests.support.sessions import run_step
 
 
 class Program:
@@ -56,9 +49,9 @@ def within(p: Program, build: Callable[[], Any]) -> Any:
 
 SCALAR = af.Spec((), "float32")  # type: ignore[arg-type]
 PLACES: dict[str, Callable[[Program], Any]] = {
-    "fetch": lambda p: run(p.graph, p.inner),
-    "fetch by name": lambda p: run(p.graph, p.inner.name),
-    "feed": lambda p: run(p.graph, p.out, {p.inner: 1.0}),
+    "fetch": lambda p: run_step(p.graph, p.inner),
+    "fetch by name": lambda p: run_step(p.graph, p.inner.name),
+    "feed": lambda p: run_step(p.graph, p.out, {p.inner: 1.0}),
     "control_dependencies": lambda p: af.control_dependencies([p.inner]).__enter__(),
     "colocate_with": lambda p: af.colocate_with(p.inner).__enter__(),
     "an op": lambda p: p.inner + 1.0,
@@ -129,7 +122,7 @@ def test_what_lies_around_a_body_may_be_used_in_it() -> None:
         with af.control_dependencies([last]):
             end = v.read()
 
-    assert run(graph, end).tolist() == [[0.0], [0.0], [-2.0]]
+    assert run_step(graph, end).tolist() == [[0.0], [0.0], [-2.0]]
 
 
 def test_nothing_is_colocated_with_what_another_graph_holds() -> None:

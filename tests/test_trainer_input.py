@@ -20,7 +20,7 @@ from actorflow.errors import ConfigError, InputError, ProgramError
 from actorflow.training.events import EpochDone, Event, RunDone, StepDone
 from actorflow.training.trainer import train
 from tests.data.pipelines import Unsized, numbers_from
-from tests.recorded import Recorder, events, feeds, program
+from tests.support.recorded import Recorder, events, feeds, program
 
 
 def fed(value: int) -> dict[str, float]:

@@ -83,6 +83,8 @@ class PeerEntry:
         watched: Its actors that somebody here watches.
         why: Why it was lost, and how long ago; empty while it is up.
         story: What the link to it went through last; empty where it keeps no story.
+        cancelled_early: Questions of it whose cancellation came before them.
+        large: Large answers to it that wait, since `large_bytes` of others are on their way.
     """
 
     name: str
@@ -93,13 +95,19 @@ class PeerEntry:
     watched: int
     why: str = ""
     story: str = ""
+    cancelled_early: int = 0
+    large: int = 0
+    large_bytes: int = 0
 
     def __str__(self) -> str:
         asks, asked = pluralise(self.asks, "open ask"), pluralise(self.serving, "ask")
         state = "up" if self.up else "lost" + (f" ({self.why})" if self.why else "")
+        large = (
+            f", {pluralise(self.large, 'large answer')} waiting for it to take others" if self.large else ""
+        )
         return (
             f"process {self.name}: {state}, {asks} to it, {self.waiting} waiting for credit, "
-            f"{asked} of its served here, {pluralise(self.watched, 'actor')} watched"
+            f"{asked} of its served here, {pluralise(self.watched, 'actor')} watched{large}"
         )
 
 

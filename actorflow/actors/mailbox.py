@@ -158,7 +158,7 @@ class Mailbox:
 
     def fits(self, nbytes: int) -> bool:
         """Tells whether a message of `nbytes` may enter now: there is room and nobody is ahead."""
-        return not self.waiters and not self.closed and self._room(nbytes)
+        return not self.waiters and not self.closed and self.has_room(nbytes)
 
     def add(self, message: Any, nbytes: int) -> None:
         """Puts a message in; the caller saw that it fits, or opens a ring."""
@@ -208,7 +208,7 @@ class Mailbox:
         while waiters:
             entry = next(iter(waiters))
             # INVARIANT: nobody overtakes, so the first who does not fit holds up all others; void ones leave.
-            if not entry.void and not self._room(entry.nbytes):
+            if not entry.void and not self.has_room(entry.nbytes):
                 break
             del waiters[entry]
             if not entry.void:
@@ -256,7 +256,8 @@ class Mailbox:
             f"{self.bytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){signals}{waiting}"
         )
 
-    def _room(self, nbytes: int) -> bool:
+    def has_room(self, nbytes: int) -> bool:
+        """Tells whether there is room for a message of `nbytes`, whoever stands ahead of it."""
         depth = len(self.data) + self.held
         if depth >= self.max_messages:
             return False

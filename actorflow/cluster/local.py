@@ -31,6 +31,7 @@ from actorflow.transport.zeromq import Keyring
 
 if TYPE_CHECKING:
     from actorflow.sim.world.straggler import Straggler
+    from actorflow.transport.zeromq.keys import Keyring
 
 log = logging.getLogger("actorflow.cluster")
 
@@ -95,6 +96,11 @@ class LocalCluster(Opening):
         self._broken = False
         self.supervisor: ProcessSupervisor | None = None
         self.folder: RunDirectory | None = None
+
+    @property
+    def keys(self) -> Keyring | None:
+        """The keys by which its processes know each other; None where they need none."""
+        return self._keys
 
     def pids(self) -> dict[str, int]:
         """Returns the numbers of the processes that it has started and that live, by name."""

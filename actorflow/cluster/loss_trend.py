@@ -48,6 +48,11 @@ class LossTrend:
             self._blocks = [(a + b) / 2 for a, b in zip(self._blocks[::2], self._blocks[1::2], strict=True)]
             self._length *= 2
 
+    @property
+    def kept(self) -> int:
+        """How many means are kept of all losses."""
+        return len(self._blocks)
+
     def no_better(self) -> tuple[float, float, float] | None:
         """Returns the loss at first, the highest on the way, and that at the end, where it did not fall.
 

@@ -172,6 +172,11 @@ class ProcessSupervisor:
         """Returns the pid of every process that is alive."""
         return {name: at.child.pid for name, at in self._charges.items() if at.child is not None}
 
+    @property
+    def guard(self) -> Watchdog:
+        """What outlives this process, to end what it would leave."""
+        return self._guard
+
     def tail(self, name: str, lines: int = 20) -> str:
         """Returns the last lines that a process with a log printed; "" for none, and once it is closed."""
         return self._logs.tail(name, lines)

@@ -246,6 +246,11 @@ _MAKERS: dict[str, Callable[..., Schedule]] = {
 }  # fmt: skip
 
 
+def table() -> Mapping[str, Callable[..., Schedule]]:
+    """Returns what makes the schedules of each kind, by the name that plain data has for it."""
+    return _MAKERS
+
+
 def as_schedule(lr: Any) -> Schedule:
     """Returns a learning rate of any kind as a schedule; raises ConfigError when it is none."""
     if isinstance(lr, Schedule):

@@ -159,6 +159,11 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def table() -> Mapping[str, Callable[..., Transform]]:
+    """Returns what makes the transforms that are registered, by name."""
+    return _RULES
+
+
 def from_config(name: str, config: Config) -> Transform:
     """Returns the transform that has this name and config.
 

@@ -58,6 +58,11 @@ def validates(*events: str) -> Callable[[type[R]], type[R]]:
     return register
 
 
+def is_validating() -> bool:
+    """Tells whether state machines look at their invariants now."""
+    return _depth > 0
+
+
 @contextmanager
 def validation() -> Iterator[None]:
     """Has every state machine look at its invariants after each event, while inside; may be nested."""

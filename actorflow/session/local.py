@@ -269,6 +269,7 @@ class LocalBackend:
         """Returns what the process counts, as `SessionStats` calls it."""
         writes = self.resources.write_counts
         return {
+            "partitions": len(self._partitions),
             "offloaded": self.devices.offloaded,
             "in_place": writes.in_place,
             "copied": writes.copied,

@@ -12,8 +12,8 @@ from actorflow.runtime.input_waits import InputEntry
 class SessionStats:
     """What a session has done since it was opened.
 
-    Over several processes, what a process counts itself is that of none of them: `offloaded` and what follows
-    are 0 then.
+    Over several processes, what a process counts itself is that of none of them: `partitions` and what
+    follows are 0 then.
 
     Attributes:
         steps: Steps that ended well; initialising ones not counted.
@@ -28,6 +28,7 @@ class SessionStats:
         peak_live: The most that ran at once.
         waiting: Steps that wait for admission.
         plans: Plans in the cache.
+        partitions: Programs that are installed: plans of programs that do the same share one.
         offloaded: Kernels that ran on a device's threads, or on a card.
         in_place: Writes to variables into the array that was there, updates of some rows included.
         copied: Writes that made a new array, since somebody held the value or its shape changed. Initial
@@ -44,6 +45,7 @@ class SessionStats:
     peak_live: int
     waiting: int
     plans: int
+    partitions: int = 0
     offloaded: int = 0
     in_place: int = 0
     copied: int = 0

@@ -52,6 +52,11 @@ class KeyIndex:
         limit = "unbounded" if self.max_size is None else self.max_size
         return f"<KeyIndex {self.name!r} {len(self.rows)}/{limit} keys>"
 
+    @property
+    def is_sorted(self) -> bool:
+        """Whether its keys are kept in order, for look-ups of many at once."""
+        return self._sorted is not None
+
     def insert(self, keys: Array, values: Array) -> None:
         """Sets the value of each key; of one that comes twice, the last.
 

@@ -17,7 +17,7 @@ to make another. A thread that works on a view holds one for as long as it works
 What escapes the count is an address taken as a number (`x.ctypes.data`): it keeps nothing alive and was
 never safe to follow.
 
-`_probed` looks, at import, whether this interpreter counts in this way. Where it does not (no global
+`probe` looks, at import, whether this interpreter counts in this way. Where it does not (no global
 lock, another kind of memory management), every write makes a new array and nothing else changes.
 """
 
@@ -152,7 +152,7 @@ _MANY = 1 << 40
 
 # ------------------------------------------------------------------------------------ probing
 
-_ALIASES: tuple[Callable[[Array], Any], ...] = (
+ALIASES: tuple[Callable[[Array], Any], ...] = (
     lambda lent: lent,
     lambda lent: lent[1:],
     lambda lent: lent.base,
@@ -168,8 +168,8 @@ _WARM = 100
 """How often the counts are taken before they are believed: interpreters specialise code as it runs."""
 
 
-def _probed() -> frozenset[tuple[int, ...]]:
-    """The counts of arrays that nobody holds; empty if this interpreter or numpy is not as is said above."""
+def probe() -> frozenset[tuple[int, ...]]:
+    """Returns the counts of arrays that nobody holds; none where it is not as is said above."""
     # Without the lock another thread may take a reference between two counts.
     locked: Any = getattr(sys, "_is_gil_enabled", lambda: True)
     if sys.implementation.name != "cpython" or not locked():
@@ -182,7 +182,7 @@ def _probed() -> frozenset[tuple[int, ...]]:
         cell = [read_only_view(np.zeros(2, dtype))]
         if len(seen) != 1 or cell[0].flags.writeable or cell[0].dtype != dtype:
             return frozenset()
-        for alias in _ALIASES:
+        for alias in ALIASES:
             held = alias(cell[0])
             # Something can be held that the counts do not show.
             if _references(cell) in seen:
@@ -195,5 +195,5 @@ def _probed() -> frozenset[tuple[int, ...]]:
     return frozenset(found)
 
 
-_ALONE = _probed()
+_ALONE = probe()
 _ITSELF = _to_array([np.empty(1)])

@@ -1,23 +1,12 @@
-"""A session for a test of one resource, and a reply that keeps what it is told."""
+"""A reply that keeps what it is told, for a test of one resource."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import actorflow as af
 from actorflow.dataflow.state.resource_actor import ResourceActor
 from actorflow.runtime.messages import Call
-
-
-def run(graph: af.Graph, body: Any, **options: Any) -> Any:
-    """What `body` returns, which is called with a session of the graph."""
-
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
 
 
 class Heard:

@@ -17,8 +17,8 @@ from actorflow.errors import SimulationError
 from actorflow.runtime.clock import Entropy
 from actorflow.runtime.environment import ENVIRONMENT
 from actorflow.sim.engine.schedulers import Schedule
-from tests.collecting import old_out_of_reach
-from tests.strategies import LIMITS
+from tests.support.collecting import old_out_of_reach
+from tests.support.strategies import LIMITS
 
 pause = asyncio.sleep  # what the world outside the library may do
 

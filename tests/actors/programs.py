@@ -20,7 +20,7 @@ from actorflow.runtime.environment import ENVIRONMENT
 from actorflow.runtime.tag import StepId, Tag
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values.spec import Spec, spec
-from tests.strategies import LIMITS
+from tests.support.strategies import LIMITS
 
 NUMBER = spec("int64", ())
 

@@ -15,7 +15,7 @@ from actorflow.errors import ActorDied, InternalError
 from actorflow.sim.engine.choice import Choices
 from actorflow.sim.engine.event_loop import SimLoop
 from actorflow.sim.engine.turn_order import Order
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 class AskMachine(RuleBasedStateMachine):

@@ -29,7 +29,7 @@ from actorflow.runtime.story import Story
 from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.actors.posts import Play, everywhere, uncopied
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 if TYPE_CHECKING:
     from actorflow.actors.system import ActorSystem

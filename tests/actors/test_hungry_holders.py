@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors, sim
+from actorflow import errors
+from tests.support.sessions import run_simulated
 
 
 def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **{"starvation_s": 5, **options}) as session:
-            return await body(session)
-
-    return sim.run(main).result
+    return run_simulated(graph, body, **{"starvation_s": 5, **options})
 
 
 class Tuples:

@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 from actorflow.dataflow.state.queue_rule import QueueAnswer, QueueRule
 from actorflow.dataflow.state.queue_store import Entry, FirstIn, Ranked, Shuffled, Store
 from actorflow.errors import OutOfRange, QueueClosed, StateError
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 CAPACITY, MAX_BYTES, RESERVE = 3, 8, 1
 Item = tuple[int, int, int]
@@ -299,40 +300,29 @@ def keeps_what_must_stay_after_close(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reverses_ties(monkeypatch: pytest.MonkeyPatch) -> None:
-    push = Ranked._push
-
-    def wrong(self: Ranked, entry: Entry) -> None:
+    @planted(monkeypatch, Ranked, "_push")
+    def wrong(push: Any, self: Ranked, entry: Entry) -> None:
         rank, self._rank = self._rank, lambda item: 10_000 * rank(item) - entry[0]
         push(self, entry)
         self._rank = rank
 
-    monkeypatch.setattr(Ranked, "_push", wrong)
-
 
 def ignores_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    let_in = QueueRule._admit_by_bytes
-
-    def wrong(self: QueueRule, *args: Any) -> int:
+    @planted(monkeypatch, QueueRule, "_admit_by_bytes")
+    def wrong(let_in: Any, self: QueueRule, *args: Any) -> Any:
         limit, self.max_bytes = self.max_bytes, None
         room = let_in(self, *args)
         self.max_bytes = limit
         return room
 
-    monkeypatch.setattr(QueueRule, "_admit_by_bytes", wrong)
-
 
 def lets_in_what_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(QueueRule, "_enqueue_head", _unasked(QueueRule._enqueue_head))
-
-
-def _unasked(head: Callable[..., bool]) -> Callable[..., bool]:
-    def wrong(self: QueueRule, answers: list[QueueAnswer]) -> bool:
+    @planted(monkeypatch, QueueRule, "_enqueue_head")
+    def unasked(head: Any, self: QueueRule, answers: list[QueueAnswer]) -> bool:
         ended, self._ended = self._ended, None
-        progress = head(self, answers)
+        progress: bool = head(self, answers)
         self._ended = ended
         return progress
-
-    return wrong
 
 
 @pytest.mark.usefixtures("only_the_law")

@@ -16,7 +16,7 @@ import actorflow as af
 from actorflow.dataflow.engine.iteration_state import Frame, IterationState
 from actorflow.dataflow.engine.node import forget_locals
 from actorflow.errors import DeadlinePassed, KernelError
-from tests.collecting import old_out_of_reach
+from tests.support.collecting import old_out_of_reach
 
 
 def held() -> list[Any]:

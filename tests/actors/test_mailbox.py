@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actorflow.actors.mailbox import Mailbox, Sizes
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @dataclass(eq=False)
@@ -136,7 +136,7 @@ class MailboxMachine(RuleBasedStateMachine):
     def nobody_waits_who_would_fit(self) -> None:
         first = next((entry for entry in self.box.waiters), None)
         if first is not None and not first.void:
-            assert not self.box._room(first.nbytes)
+            assert not self.box.has_room(first.nbytes)
 
     @invariant()
     def mark_lets_nobody_past_the_line_or_the_limit(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import actorflow as af
+from actorflow.actors.remote.inbound_asks import InboundAsks
 from actorflow.errors import WireError, WrongLoop
 from tests.actors.playing import pause, play
 from tests.actors.posts import between, gate
@@ -94,8 +95,7 @@ def test_a_process_that_does_not_say_who_is_there_leaves_it_open_who_was_told() 
 def test_an_error_of_a_process_counts_for_all_its_actors(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         gate(there)
-        (_, serving) = there._attached["here"]
-        monkeypatch.setattr(serving, "_answer_presence", lambda _roll: WireError("an old one"))
+        monkeypatch.setattr(InboundAsks, "_answer_presence", lambda _self, _roll: WireError("an old one"))
         refs = [here.ref("there/gate"), here.ref("there/other")]
 
         told = await af.tell_all(refs, 1)

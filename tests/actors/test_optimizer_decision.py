@@ -58,7 +58,7 @@ class Trained:
 
     def staged(self) -> int:
         """How many updates the variables hold that are staged."""
-        actors = [self.system.actors[name]._behaviour for name in self.refs]
+        actors = [self.system.actors[name].behaviour for name in self.refs]
         return sum(len(actor.register.staged) for actor in actors if isinstance(actor, VariableActor))
 
     def kept(self) -> list[Any]:

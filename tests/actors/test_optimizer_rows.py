@@ -21,8 +21,9 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values import arrays
 from actorflow.values import sparse as rows_module
 from actorflow.values.sparse import SparseRows
-from tests.holding import nobody_asked
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.holding import nobody_asked
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 N, WIDTH = 6, 2
 RULES = {
@@ -60,14 +61,14 @@ class Lookup:
 
 def actor(session: af.Session) -> OptimizerActor:
     (cell,) = (c for name, c in session.system.actors.items() if "/optimizer/" in name)
-    found = cell._behaviour
+    found = cell.behaviour
     assert isinstance(found, OptimizerActor)
     return found
 
 
 def address(session: af.Session) -> int:
     (cell,) = (c for name, c in session.system.actors.items() if name.endswith("variable/table"))
-    found: Any = cell._behaviour
+    found: Any = cell.behaviour
     return int(found.register.value.__array_interface__["data"][0])
 
 
@@ -210,15 +211,14 @@ def test_nothing_in_the_runtime_holds_a_table_when_its_update_is_staged_or_commi
     monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     """Not the answers to the asks that are on their way, of which each 64th waits for its turn."""
-    memory_in = rows_module._memory
     found: list[bool] = []
 
-    def noting(cell: list[Any]) -> Any:
+    @planted(monkeypatch, rows_module, "_memory")
+    def noting(memory_in: Any, cell: list[Any]) -> Any:
         memory = memory_in(cell)
         found.append(memory is not None)
         return memory
 
-    monkeypatch.setattr(rows_module, "_memory", noting)
     net = Lookup(af.optim.momentum(0.5), rows=10_000)
 
     async def body(session: af.Session) -> None:
@@ -371,7 +371,7 @@ def test_an_update_whose_copy_fails_is_discarded_everywhere(monkeypatch: pytest.
             with pytest.raises(errors.HandlerError, match="raised MemoryError: no room"):
                 await session.run(net.train, net.feeds(1))
         (cell,) = (c for name, c in session.system.actors.items() if name.endswith("variable/table"))
-        found: Any = cell._behaviour
+        found: Any = cell.behaviour
         await asyncio.sleep(0.01)
         assert found.register.staged == {}
         assert (await session.run(net.value)).tobytes() == held.tobytes()

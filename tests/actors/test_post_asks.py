@@ -205,7 +205,7 @@ def test_a_cancellation_that_overtakes_its_question_finds_it() -> None:
 
         assert await here.ref("there/shard").ask("last") == "last"
         assert seen == ["last"]
-        assert not there._attached["here"][1].early
+        assert there.peers_now()[0].cancelled_early == 0
 
     between(body)
 
@@ -244,7 +244,8 @@ def test_large_answers_come_one_after_the_other_and_small_ones_between(
         assert [each.done() for each in asking] == [True] * 7 + [True, False]
         assert len(await asking[8]) == 9 * LARGE_BYTES
         await pause(1.5)
-        assert repr(there._attached["here"][1].large) == repr(large_replies.LargeReplies())
+        (peer,) = there.peers_now()
+        assert (peer.large, peer.large_bytes) == (0, 0)
         assert here.system.stats().late == 0
 
     between(body, window=20)
@@ -257,7 +258,6 @@ def test_large_answers_that_a_peer_does_not_take_wait_no_longer_than_their_asker
 
     async def body(here: RemoteHub, there: RemoteHub, channel: End) -> None:
         there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
-        serving = there._attached["here"][1]
         for number in range(1, 6):  # by nobody who would say that an answer has come
             channel.send(Envelope("shard", LARGE_BYTES, EnvelopeKind.ASK, Lane.DATA, number, float(number)))
         channel.later = lambda call, value: None  # nothing that is said from now on arrives
@@ -266,7 +266,7 @@ def test_large_answers_that_a_peer_does_not_take_wait_no_longer_than_their_asker
         await pause(0.5)
         for _ in range(6):
             await pause(1.0)
-            waiting.append(len(serving.large))
+            waiting.append(there.peers_now()[0].large)
 
         assert waiting == [4, 3, 2, 1, 0, 0]
         assert len(there.system.timer_wheel) == 0
@@ -307,7 +307,7 @@ def test_what_a_peer_says_wrongly_harms_nobody() -> None:
         await pause(0.01)
         assert here.system.stats().late == 1  # the refusal of a question that was never asked
         assert there.system.stats().late == 1
-        assert not there._attached["here"][1].early
+        assert there.peers_now()[0].cancelled_early == 0
 
         asking = asyncio.ensure_future(here.ref("there/gate").ask("question"))
         await pause(0.01)

@@ -174,7 +174,7 @@ def test_a_watcher_that_dies_leaves_the_books_and_its_errors_stay_its_own() -> N
         await pause(0.01)
 
         assert here.system.dump().peers[0].watched == 0
-        assert not here._attached["there"][0].watchers
+        here.validate()
         ref.stop()
         await pause(0.01)
         assert here.system.stats().dead_letters == 0
@@ -361,11 +361,11 @@ def test_nothing_is_left_of_a_process_that_was_detached_and_that_nobody_refers_t
     async def body(here: RemoteHub, there: RemoteHub, _channel: End) -> None:
         ref: Any = here.ref("there/shard")
         here.detach("there")
-        assert list(here._known) == ["there"]
+        assert here.known() == ["there"]
 
         del ref
 
-        assert not list(here._known)
+        assert not here.known()
         assert there.peers() == {"here": True}
 
     between(body)

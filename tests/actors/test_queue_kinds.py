@@ -13,14 +13,7 @@ import actorflow as af
 from actorflow import errors
 from actorflow.dataflow.state import queue as actor
 from actorflow.plan.program import Holder, Holding
-
-
-def run(graph: af.Graph, body: Any, **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
+from tests.support.sessions import run
 
 
 class Fed:

@@ -13,14 +13,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.locks import LockOwner
 from actorflow.dataflow.state.register import Source
 from actorflow.dataflow.state.variable import Publish, TakeLock
-
-
-def run(graph: af.Graph, body: Any, **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
+from tests.support.sessions import run
 
 
 class Ledger:

@@ -15,8 +15,8 @@ from actorflow.errors import SpecError, StateError
 from actorflow.values import sparse as rows_module
 from actorflow.values.sparse import SparseRows, plus_rows
 from actorflow.values.spec import spec
-from tests.holding import nobody_asked
-from tests.strategies import examples
+from tests.support.holding import nobody_asked
+from tests.support.strategies import examples
 
 A, B = Source("a"), Source("b")
 SHAPE = (4, 2)

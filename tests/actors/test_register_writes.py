@@ -14,7 +14,7 @@ from actorflow.values import lease
 from actorflow.values.arrays import as_dtype
 from actorflow.values.sparse import How
 from actorflow.values.spec import spec
-from tests.holding import arrays_of
+from tests.support.holding import arrays_of
 
 A, B = Source("a"), Source("b")
 

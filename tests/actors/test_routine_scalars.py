@@ -9,7 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow.dataflow.engine.compiled_body import CompiledBody, compile_body
-from actorflow.runtime.event_loop import run as run_loop
+from tests.support.sessions import run_step
 
 
 @pytest.fixture
@@ -26,14 +26,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sources
 
 
-def run(fetches: Any, graph: af.Graph, feeds: Any = None) -> Any:
-    async def step() -> Any:
-        async with af.Session(graph) as session:
-            return await session.run(fetches, feeds)
-
-    return run_loop(step())
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 @pytest.mark.parametrize("trips", [0, 1, 7])
 def test_a_loop_of_scalars_gives_what_a_loop_of_numpy_gives(dtype: str, trips: int) -> None:
@@ -47,7 +39,7 @@ def test_a_loop_of_scalars_gives_what_a_loop_of_numpy_gives(dtype: str, trips: i
             (0, x, False),
         )
 
-    told, told_odd = run([s, odd], graph, {n: trips, x: first, y: step})
+    told, told_odd = run_step(graph, [s, odd], {n: trips, x: first, y: step})
 
     wanted, wanted_odd = first, np.bool_(False)
     with np.errstate(all="ignore"):
@@ -64,7 +56,7 @@ def test_sums_that_run_over_wrap_in_silence() -> None:
         x = af.placeholder("int32", (), name="x")
         _, s = af.while_loop(lambda i, s: i < 1, lambda i, s: (i + 1, s + x), (0, x))
 
-    assert run(s, graph, {x: most}) == -2
+    assert run_step(graph, s, {x: most}) == -2
 
 
 def test_scalars_meet_in_operators_and_arrays_in_kernels(written: list[str]) -> None:
@@ -72,7 +64,7 @@ def test_scalars_meet_in_operators_and_arrays_in_kernels(written: list[str]) -> 
         x = af.placeholder("float32", (3,), name="x")
         i, s = af.while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s * s), (0, x))
 
-    run([i, s], graph, {x: np.ones(3, np.float32)})
+    run_step(graph, [i, s], {x: np.ones(3, np.float32)})
 
     (source,) = written
     assert " < c" in source
@@ -90,4 +82,4 @@ def test_loops_in_loops_take_scalars_from_around() -> None:
 
         _, total = af.while_loop(lambda i, s: i < n, inner, (0, 0))
 
-    assert run(total, graph, {n: 5}) == sum(i * 5 for i in range(5) for _ in range(i))
+    assert run_step(graph, total, {n: 5}) == sum(i * 5 for i in range(5) for _ in range(i))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -17,7 +16,7 @@ from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
 from actorflow.runtime.clock import SystemClock
 from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play, run_on
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -103,14 +102,16 @@ def test_leaving_leaves_no_task_thread_file_or_warning(loop: str, end: str, prin
 
 def run_program(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a program with every warning an error."""
-    return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
+    return run_python(
+        "-X",
+        "dev",
+        "-W",
+        "error",
+        "-c",
+        textwrap.dedent(program),
+        *arguments,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
     )
 
 

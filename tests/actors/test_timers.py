@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actorflow.actors import timers
 from actorflow.actors.timers import Timers
-from tests.strategies import FOUND, examples
+from tests.support.strategies import FOUND, examples
 
 Events = list[tuple[str, int]]
 

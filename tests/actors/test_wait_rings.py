@@ -17,7 +17,7 @@ from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, DeadlinePassed, HandlerError, MailboxFull
 from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Scripted, pause, play
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref

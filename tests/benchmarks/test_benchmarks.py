@@ -136,17 +136,16 @@ def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> No
 def test_a_benchmark_whose_module_is_missing_says_so_and_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    others = {name: each for name, each in registry.table().items() if name != "simulation"}
+    monkeypatch.setattr(registry, "_TABLE", others)
+    monkeypatch.setattr(registry, "_ABSENT", {})
     monkeypatch.setitem(sys.modules, "hypothesis", None)  # as where it is not installed
     monkeypatch.delitem(sys.modules, "benchmarks.simulation", raising=False)
     monkeypatch.delattr(benchmarks, "simulation", raising=False)
-    monkeypatch.delitem(registry._TABLE, "simulation", raising=False)
     why = "it needs the module hypothesis, which is not installed here"
-    try:
-        assert METRICS.keys() - {"simulation"} <= registry.table().keys()
-        with pytest.raises(UnknownBenchmark, match=f"the benchmark simulation cannot be run: {why}"):
-            registry.find("simulation")
-        assert main(["--list"]) == 0
-        assert f"simulation   not here: {why}\n" in capsys.readouterr().out
-        assert main(["simulation"]) == 2
-    finally:
-        registry._ABSENT.pop("simulation", None)
+    assert METRICS.keys() - {"simulation"} <= registry.table().keys()
+    with pytest.raises(UnknownBenchmark, match=f"the benchmark simulation cannot be run: {why}"):
+        registry.find("simulation")
+    assert main(["--list"]) == 0
+    assert f"simulation   not here: {why}\n" in capsys.readouterr().out
+    assert main(["simulation"]) == 2

@@ -22,9 +22,9 @@ from actorflow.cluster.process_runtime import ProcessRuntime
 from actorflow.cluster.sockets import bind_of, chief_at, open_sockets
 from actorflow.errors import CoordinatorLost, JobOver
 from actorflow.launch.task import Task
-from tests.busy import HANG_S
 from tests.cluster.children import build
 from tests.launch.children import short_folder
+from tests.support.busy import HANG_S
 
 SMALL = """
 import actorflow as af

@@ -17,6 +17,7 @@ from actorflow import sim
 from actorflow.coord.rules.policy import Backup, Policy
 from actorflow.errors import NumericError
 from actorflow.training.trainer import train
+from tests.support.events import drain
 
 POLICIES: list[Policy] = [
     af.Sync(),
@@ -99,8 +100,7 @@ def trained(problem: Problem, policy: Policy, ps: int = 1, workers: int = 3, **o
         async with world as cluster:
             trainer, error = af.Trainer(cluster, policy, **options), None
             try:
-                async for _ in trainer.run():
-                    pass
+                await drain(trainer.run())
             except NumericError as wrong:
                 error = wrong
             finite = all([np.isfinite(await cluster.run(v)).all() for v in problem.variables])

@@ -12,19 +12,12 @@ import actorflow as af
 from actorflow.values import sparse as rows
 from actorflow.values.arrays import as_dtype, limits
 from tests.kernels.test_halves import HALVES
+from tests.support.sessions import run_step
 
 MANY = {"bfloat16": 600, "float16": 3000}
 """More than a half can count to by ones."""
 
 Loss = Callable[[af.Tensor, int], af.Tensor]
-
-
-def evaluate(graph: af.Graph, fetch: Any, feeds: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetch, feeds)
-
-    return af.run(main())
 
 
 def wide(x: af.Tensor) -> af.Tensor:
@@ -135,7 +128,7 @@ def test_as_many_ones_as_there_are_uses_or_turns(loss: Loss, dtype: str) -> None
         w = af.placeholder(dtype, (), "w")
         (grad,) = af.gradients(loss(w, n), w)
 
-    found = evaluate(graph, grad, {w: np.array(1, as_dtype(dtype))})
+    found = run_step(graph, grad, {w: np.array(1, as_dtype(dtype))})
 
     assert found.dtype == as_dtype(dtype)
     assert float(found) == n
@@ -149,7 +142,7 @@ def test_elements_that_are_gathered_are_counted_as_before(dtype: str) -> None:
         w = af.placeholder(dtype, (), "w")
         (grad,) = af.gradients(elements_gathered(w, n), w)
 
-    assert float(evaluate(graph, grad, {w: np.array(1, as_dtype(dtype))})) == n
+    assert float(run_step(graph, grad, {w: np.array(1, as_dtype(dtype))})) == n
 
 
 @pytest.mark.parametrize("behind", [False, True])
@@ -163,7 +156,7 @@ def test_a_sum_of_large_and_small_parts_is_rounded_once(loss: Loss, behind: bool
         large = 1024.0 * wide(w)
         (grad,) = af.gradients(small + large if behind else large + small, w)
 
-    assert float(evaluate(graph, grad, {w: np.array(1, as_dtype("bfloat16"))})) == 1072
+    assert float(run_step(graph, grad, {w: np.array(1, as_dtype("bfloat16"))})) == 1072
 
 
 @pytest.mark.parametrize("dtype", HALVES)

@@ -10,6 +10,7 @@ import pytest
 import actorflow as af
 from actorflow.errors import OnnxError
 from actorflow.interop import onnx
+from tests.support.sessions import run_step
 
 proto = pytest.importorskip("onnx", reason="needs the package onnx: pip install 'actorflow[onnx]'")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402  behind the question whether it is there
@@ -30,11 +31,7 @@ def model_of(nodes: list[Any], constants: dict[str, Any], shape: list[Any], rank
 
 
 def run(model: onnx.Imported, x: Any) -> Any:
-    async def once() -> Any:
-        async with af.Session(model.graph, threads=0) as session:
-            return await session.run(model.outputs["y"], {"x": x})
-
-    return af.run(once())
+    return run_step(model.graph, model.outputs["y"], {"x": x})
 
 
 def recurrent(op: str, gates: int, **attributes: Any) -> Any:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.busy import HANG_S
-from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
-from tests.small_disk import fill, program, small_disk
+from tests.support.busy import HANG_S
+from tests.support.runs import own_runs
+from tests.support.small_disk import fill, program, small_disk
 
 ROOT = Path(__file__).parents[2]
 

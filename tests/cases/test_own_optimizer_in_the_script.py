@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
-from tests.cluster.children import own_runs
+from tests.support.python import run_python
+from tests.support.runs import own_runs
 
 pytestmark = pytest.mark.processes
 
@@ -119,9 +118,7 @@ def policy():
 
 def ran(script: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     with own_runs():
-        return subprocess.run(
-            [sys.executable, *argv, str(script)], capture_output=True, text=True, timeout=HANG_S, check=False
-        )
+        return run_python(*argv, script)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -154,14 +151,7 @@ def test_a_module_of_a_package_has_one_name_however_it_is_started(how: str, tmp_
         done = ran(package / "part.py")
     else:
         with own_runs():
-            done = subprocess.run(
-                [sys.executable, "-m", "package.part"],
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                timeout=HANG_S,
-                check=False,
-            )
+            done = run_python("-m", "package.part", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "RunDone" in done.stdout
 

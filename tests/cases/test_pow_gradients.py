@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.graph.builder import as_tensor
 from tests.ops.test_conformance import quiet
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 INF, NAN, HALF = np.inf, np.nan, np.sqrt(0.5)
 

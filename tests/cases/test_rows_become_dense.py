@@ -12,6 +12,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.errors import DenseRows
+from tests.support.events import drain
 
 ADAM = af.optim.adam(0.1)
 Make = Callable[[af.Variable, af.Tensor], Any]
@@ -190,8 +191,7 @@ def test_an_actor_of_a_cluster_names_them_once_over_two_shards() -> None:
 
     async def main() -> None:
         async with af.Cluster.simulated(program, ps=2, workers=2) as cluster:
-            async for _ in af.Trainer(cluster, af.Sync()).run():
-                pass
+            await drain(af.Trainer(cluster, af.Sync()).run())
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -13,6 +13,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.rules.policy import Backup, Policy
 from actorflow.errors import CoordinationError, ProgramError
+from tests.support.events import drain
 
 
 def lists(rows: list[dict[Any, Any]]) -> Any:
@@ -38,8 +39,7 @@ def run(policy: Policy, sizes: list[int], kind: Callable[..., Any], epochs: int 
 
     async def main() -> None:
         async with af.Cluster.simulated(program, ps=1, workers=3, work_s=0.1) as cluster:
-            async for _ in af.Trainer(cluster, policy, **options).run():
-                pass
+            await drain(af.Trainer(cluster, policy, **options).run())
 
     sim.run(main)
 

@@ -17,6 +17,7 @@ import pytest
 import actorflow as af
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import Stalled
+from tests.support.events import drain
 
 BATCHES = 6
 SLOW = 2
@@ -191,8 +192,7 @@ def test_plain_code_that_stands_still_ends_in_stalled_that_names_it(
         settings = RunSettings(stuck_s=2.0, heartbeat_s=0.05, missed=100)
         async with af.Cluster.in_process(program(partial(read, stands)), ps=1, workers=1) as cluster:
             with pytest.raises(Stalled, match=told):
-                async for _ in af.Trainer(cluster, af.Sync(), settings=settings).run():
-                    pass
+                await drain(af.Trainer(cluster, af.Sync(), settings=settings).run())
         assert not stands.go_on.is_set()
 
     try:
@@ -215,8 +215,7 @@ def test_a_batch_is_given_once_its_worker_is_told_of_another_while_it_reads() ->
     async def main() -> None:
         async with af.Cluster.in_process(program(lambda _epoch: Counted(slow)), ps=1, workers=2) as cluster:
             watching = asyncio.ensure_future(slow.watch())
-            async for _ in af.Trainer(cluster, af.Backup(1, 2)).run():
-                pass
+            await drain(af.Trainer(cluster, af.Backup(1, 2)).run())
             await watching
 
     af.run(main)

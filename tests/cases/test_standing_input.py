@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from actorflow import sim
 from actorflow.errors import Deadlock
 from actorflow.runtime import dump_on_signal
 from actorflow.training.trainer import train
+from tests.support.events import drain
 
 PATIENCE_S = 30.0
 GIVES = 2
@@ -112,9 +112,7 @@ class Twice:
 
 async def trained(reader: Reader, batches: Callable[[int], Any]) -> None:
     program = af.Program(graph=reader.graph, loss=reader.loss, train=reader.step, batches=batches, epochs=1)
-    async with aclosing(train(program, reader.session)) as events:
-        async for _ in events:
-            pass
+    await drain(train(program, reader.session))
 
 
 async def by_a_training(reader: Reader, given: Input) -> None:

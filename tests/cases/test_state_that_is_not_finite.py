@@ -13,6 +13,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.rules.policy import Backup, Policy
 from actorflow.errors import NumericError
+from tests.support.events import drain
 
 BATCHES = 12
 BAD = 4
@@ -177,8 +178,7 @@ def test_in_a_cluster_worker_batch_and_slot_are_named(policy: Policy, options: d
     async def main() -> tuple[NumericError, Any]:
         async with af.Cluster.simulated(given.program, ps=1, workers=3, work_s=0.1) as cluster:
             with pytest.raises(NumericError) as caught:
-                async for _ in af.Trainer(cluster, policy, **options).run():
-                    pass
+                await drain(af.Trainer(cluster, policy, **options).run())
             return caught.value, await cluster.run(given.w)
 
     error, w = sim.run(main).result

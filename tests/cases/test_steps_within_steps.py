@@ -15,7 +15,7 @@ from actorflow import sim
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, QueueStarved
 from actorflow.session.distributed import DistributedSession
-from tests.one_loop import OneLoop
+from tests.support.one_loop import OneLoop
 
 PATIENCE_S = 20.0
 """How long a test waits for what used to wait for ever."""

@@ -17,9 +17,9 @@ import pytest
 
 import actorflow as af
 from actorflow.cli import command
-from tests.busy import HANG_S
 from tests.cluster.children import build
 from tests.cluster.stations import until
+from tests.support.busy import HANG_S
 
 PROGRAM = "tests.cluster.children:build"
 ENGINES = (

@@ -24,10 +24,10 @@ from actorflow.runtime.disk import LossyStream, is_full, no_room
 from actorflow.runtime.user_code import blame_user_code
 from actorflow.training.program_file import ProgramFile
 from actorflow.transport.codec.failures import chain, rebuild_error
-from tests.busy import HANG_S
-from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
-from tests.small_disk import program
+from tests.support.busy import HANG_S
+from tests.support.runs import own_runs
+from tests.support.small_disk import program
 
 ROOT = Path(__file__).parents[2]
 FULL = Path("/dev/full")

@@ -18,7 +18,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.resource import QueueDef, VariableDef
 from actorflow.values.spec import spec
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 
 def add(

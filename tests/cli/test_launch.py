@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from actorflow.cli import command
+from actorflow.cli import command, launch, worker
 from actorflow.cli.cluster_arguments import common, links_of, training
-from actorflow.cli.launch import _Launch
 from actorflow.cluster.sockets import inherited_keyring
 from actorflow.errors import ConfigError
-from actorflow.launch.inherited import NO_KEYS
+from actorflow.launch.inherited import FOLDER, NO_KEYS
+from actorflow.launch.process_supervisor import Exited
 from actorflow.launch.rundir import running
 from actorflow.transport.rules.security import parse
-from tests.busy import HANG_S
-from tests.cluster.children import alive, own_runs
+from tests.cluster.children import alive
+from tests.support.busy import HANG_S
+from tests.support.python import run_python
 
 PROGRAM = "tests.cluster.children:build"
 
 
 Left = Callable[[], list[str]]
-
-
-@pytest.fixture(name="left")
-def _left() -> Iterator[Left]:
-    with own_runs() as left:
-        yield left
 
 
 @contextmanager
@@ -150,54 +145,97 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
     assert left() == []
 
 
+class Started:
+    """A supervisor that starts nothing, and keeps what it was to start; its chief is process 17.
+
+    Attributes:
+        environments: What each process was to find in its environment.
+        keys: What each was to inherit.
+        all_started: Called when the last process of the run was to start.
+    """
+
+    def __init__(self, names: Sequence[str], all_started: Callable[[Started], None]) -> None:
+        self.names = names
+        self.all_started = all_started
+        self.environments: dict[str, Mapping[str, str]] = {}
+        self.keys: dict[str, bytes | None] = {}
+        self.hear: Callable[[Any], None]
+
+    def __call__(self, hear: Callable[[Any], None]) -> Started:
+        self.hear = hear
+        return self
+
+    async def __aenter__(self) -> Started:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None: ...
+
+    async def close(self, *, grace_s: float) -> None: ...
+
+    async def end(self, name: str) -> None: ...
+
+    def start(
+        self, name: str, argv: Sequence[str], env: Mapping[str, str], *, keys: bytes | None, **_: Any
+    ) -> None:
+        self.environments[name], self.keys[name] = env, keys
+        if self.environments.keys() == set(self.names):
+            asyncio.get_running_loop().call_soon(self.all_started, self)
+
+    def pids(self) -> dict[str, int]:
+        return {"chief": 17}
+
+
+def chief_ends(supervisor: Started) -> None:
+    supervisor.hear(Exited("chief", 1, 0, "ended", asked=False))
+
+
+@pytest.mark.usefixtures("left")
 def test_variables_that_a_launcher_does_not_read_are_told_and_not_handed_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     for name in ("TF_CONFIG", "WORLD_SIZE", "ACTORFLOW_JOB", "ACTORFLOW_PS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"ACTORFLOW_WORKERS": "4", "ACTORFLOW_BIND": "tcp://127.0.0.1:1", "RANK": "0"}.items():
         monkeypatch.setenv(name, value)
-    given: dict[str, Mapping[str, str]] = {}
-    launch: Any = _Launch(command._parser().parse_args(["launch", "p.py", "--ps", "2"]), "p.py")
-    launch._folder = SimpleNamespace(
-        path=tmp_path, socket=lambda name: tmp_path / name, log=lambda name: tmp_path
-    )
-    launch._supervisor = SimpleNamespace(start=lambda name, argv, env, **_: given.update({name: env}))
-    launch._start()
+    given = Started(["chief", "ps0", "ps1", "worker0"], chief_ends)
+    monkeypatch.setattr(launch, "ProcessSupervisor", given)
+
+    assert command.run(["launch", PROGRAM, "--ps", "2"]) == 0
 
     said = (
         "launch does not read ACTORFLOW_WORKERS, ACTORFLOW_BIND, RANK: it starts a chief, 2 ps and 1 worker "
     )
     assert capsys.readouterr().err == f"{said}of its own (--ps, --workers)\n"
-    assert given.keys() == {"chief", "ps0", "ps1", "worker0"}
-    for env in given.values():
+    assert given.environments.keys() == {"chief", "ps0", "ps1", "worker0"}
+    for env in given.environments.values():
         assert env["ACTORFLOW_WORKERS"] == "1"
         assert "ACTORFLOW_BIND" not in env
         assert env["RANK"] == "0"
 
 
+@pytest.mark.usefixtures("left")
 @pytest.mark.parametrize(("begun", "heard"), [(False, signal.SIGTERM), (True, signal.SIGINT)])
 def test_ctrl_c_ends_a_chief_that_has_not_begun_without_a_traceback(
-    begun: bool, heard: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    begun: bool, heard: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     sent: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "kill", lambda *args: sent.append(args))
-    if begun:
-        (tmp_path / "chief.17.m").touch()
+    kill = os.kill
 
-    async def main() -> None:
-        launch: Any = _Launch(command._parser().parse_args(["launch", "p.py"]), "p.py")
-        launch._folder = SimpleNamespace(path=tmp_path)
-        launch._supervisor = SimpleNamespace(pids=lambda: {"chief": 17})
-        launch._over = asyncio.get_running_loop().create_future()
-        launch._stop(signal.SIGINT, asyncio.current_task())
-        assert launch._code == 130
+    def interrupted(supervisor: Started) -> None:
+        if begun:
+            (Path(supervisor.environments["chief"][FOLDER]) / "chief.17.m").touch()
+        monkeypatch.setattr(os, "kill", lambda *args: sent.append(args))
+        kill(os.getpid(), signal.SIGINT)
 
-    asyncio.run(main())
+    monkeypatch.setattr(launch, "ProcessSupervisor", Started(["chief", "ps0", "worker0"], interrupted))
+
+    assert command.run(["launch", PROGRAM]) == 130
+
     assert sent == [(17, heard), (17, signal.SIGCONT)]
     assert capsys.readouterr().err == ("" if begun else "stopped by Ctrl-C before it began\n")
 
 
+@pytest.mark.usefixtures("left")
 @pytest.mark.parametrize(
     ("said", "own"),
     [
@@ -208,10 +246,14 @@ def test_ctrl_c_ends_a_chief_that_has_not_begun_without_a_traceback(
     ],
 )
 def test_over_tcp_a_run_has_keys_of_its_own_unless_something_is_said_of_them(
-    said: list[str], own: bool
+    said: list[str], own: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    args = command._parser().parse_args(["launch", "p.py", *said])
-    keys = _Launch(args, "p.py")._keys()
+    given = Started(["chief", "ps0", "worker0"], chief_ends)
+    monkeypatch.setattr(launch, "ProcessSupervisor", given)
+
+    command.run(["launch", PROGRAM, *said])
+
+    (keys,) = set(given.keys.values())
     assert (keys is not None) == own
     if keys is not None:
         assert len(parse(keys.decode(), "there").pairs) == 1
@@ -224,7 +266,10 @@ def test_none_names_no_file_of_keys() -> None:
 
 
 def test_what_all_processes_share_is_handed_on() -> None:
-    parser = command._parser()
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    launch.add_to(commands)
+    worker.add_to(commands)
     argv = ["launch", "p.py", "--policy", "stale:2", "--epochs", "3", "--no-progress", "--seed", "4"]
     argv += ["--links", "gone_s=4,lossy=bfloat16", "--silence-s", "3", "--keys", "ring", "--lost-s", "2.5"]
     args = parser.parse_args(argv)
@@ -276,9 +321,7 @@ def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_
 
 def test_a_launcher_imports_neither_its_program_nor_what_trains() -> None:
     said = "import sys, actorflow.cli.launch; print([m for m in sys.modules if m.startswith('actorflow.')])"
-    there = subprocess.run(
-        [sys.executable, "-c", said], capture_output=True, text=True, timeout=HANG_S
-    ).stdout
+    there = run_python("-c", said).stdout
     assert "'actorflow.launch.process_supervisor'" in there
     for heavy in ("session", "kernels", "ops", "actors", "cluster.trainer", "program_file"):
         assert f"'actorflow.{heavy}'" not in there, heavy

@@ -12,7 +12,8 @@ import pytest
 
 from actorflow.cli import main
 from actorflow.cli.command import COMMANDS
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,27 +105,15 @@ def test_ctrl_c_while_a_library_is_imported_exits_130_without_a_traceback(
     (tmp_path / "rich.py").write_text(rich)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
 
-    ran = subprocess.run(
-        [sys.executable, *entry, "train", "a.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-    )
+    ran = run_python(*entry, "train", "a.py", cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
 
     assert (ran.returncode, ran.stdout) == (130, "")
     assert ran.stderr == "stopped by Ctrl-C before it began\n"
 
 
 def test_the_door_imports_no_library_before_it_is_ready_for_ctrl_c() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", "import sys, actorflow.cli; print(*sys.modules)"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG_S,
+    said = run_python(
+        "-c", "import sys, actorflow.cli; print(*sys.modules)", cwd=ROOT, check=True
     ).stdout.split()
 
     assert not {"numpy", "rich", "asyncio", "argparse", "typing"} & set(said)
@@ -173,13 +162,13 @@ def build(seed):
 
 @pytest.mark.slow
 def test_an_ascii_terminal_shows_what_it_can(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "actorflow", "graph", write(tmp_path, GRAPH)],
+    ran = run_python(
+        "-m",
+        "actorflow",
+        "graph",
+        write(tmp_path, GRAPH),
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
     )
 
     assert (ran.returncode, ran.stderr) == (0, "")

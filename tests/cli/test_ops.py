@@ -11,7 +11,7 @@ from actorflow.cli.display import optable
 from actorflow.cli.ops import NEVER_ON_A_CARD, markdown
 from actorflow.graph import opdef
 from actorflow.values.arrays import NAMES
-from tests.accepting import accepted
+from tests.support.accepting import accepted
 
 ROOT = Path(__file__).parents[2]
 

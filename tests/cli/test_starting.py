@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from actorflow.cli.starting import EVERY_S, FIRST_S, Starting, times
 from actorflow.errors import NotReady
 from actorflow.launch.starts import Used
-from tests.busy import HANG_S
-from tests.cluster.children import own_runs
-from tests.virtual_loop import VirtualLoop
+from tests.support.busy import HANG_S
+from tests.support.runs import own_runs
+from tests.support.virtual_loop import VirtualLoop
 
 
 @given(waited_s=st.floats(0, 1e6), more_s=st.floats(0, 1e3))

@@ -15,7 +15,7 @@ import pytest
 
 from actorflow.cli import main
 from actorflow.runtime import environment
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

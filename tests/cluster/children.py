@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -19,8 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 import actorflow as af
-from actorflow.launch.rundir import home
-from tests.linear import linear, shuffled
+from tests.support.linear import linear, shuffled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -39,17 +36,6 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-@contextmanager
-def own_runs() -> Iterator[Callable[[], list[str]]]:
-    """Lets clusters have their folders apart from those of others; gives what is left of them."""
-    with TemporaryDirectory(prefix="af-") as folder, patch.dict(os.environ, XDG_RUNTIME_DIR=folder):
-
-        def left() -> list[str]:
-            return [path.name for path in home().iterdir()] if home().is_dir() else []
-
-        yield left
 
 
 def mixed(seed: int) -> af.Program:

@@ -10,16 +10,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 import actorflow as af
-from tests.linear import linear, shuffled
-
-
-def regression(
-    *, batches: int = 24, epochs: int = 1, seed: int = 0, optimizer: Any = None, dropout: float = 0.0
-) -> af.Program:
-    """A linear regression in two variables, with `batches` batches an epoch."""
-    graph, loss, train = linear(seed, optimizer or af.optim.adam(0.05), dropout=dropout)
-    return af.Program(graph=graph, loss=loss, train=train, batches=shuffled(seed, batches, 3), epochs=epochs)
-
 
 OPTIMIZERS: Mapping[str, Callable[[], Any]] = {
     "sgd": lambda: af.optim.sgd(0.1),

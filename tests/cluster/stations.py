@@ -13,9 +13,9 @@ from actorflow.cluster.process.messages import ProcessCounts
 from actorflow.cluster.process_runtime import ProcessRuntime
 from actorflow.transport.rules.address import Address
 from actorflow.transport.rules.link_settings import LinkSettings
-from tests.busy import HANG_S, Stopwatch
 from tests.cluster.hub import Hub
-from tests.cluster.programs import regression
+from tests.support.busy import HANG_S, Stopwatch
+from tests.support.linear import regression
 
 NAMES = ("chief", "ps0", "worker0", "worker1")
 SOON = LinkSettings(silence_s=0.4, busy_s=0.4, heartbeat_s=0.1, resend_s=0.02, ack_s=0.005, gone_s=0.2)

@@ -11,7 +11,8 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.errors import PeerLost, ShardLost
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.linear import regression
 
 
 def spread() -> af.Program:
@@ -45,8 +46,7 @@ def homes(cluster: af.Cluster) -> dict[str, str]:
 
 
 async def trained(cluster: af.Cluster) -> None:
-    async for _event in af.Trainer(cluster).run(steps=3):
-        pass
+    await drain(af.Trainer(cluster).run(steps=3))
 
 
 @pytest.mark.parametrize("before", [0, 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 import actorflow as af
 from actorflow.training.events import StepDone
 from actorflow.training.trainer import train
-from tests.cluster.children import lookahead, mixed, own_runs
+from tests.cluster.children import lookahead, mixed
 from tests.cluster.connecting import connected
 from tests.cluster.programs import Task
 
@@ -87,12 +87,6 @@ def test_one_worker_over_sockets_is_a_session(name: str, ps: int) -> None:
 
     assert len(set(expected.losses)) == STEPS
     assert over_sockets(build, ps, threads=ps - 1) == expected
-
-
-@pytest.fixture(name="left")
-def _left() -> Iterator[Callable[[], list[str]]]:
-    with own_runs() as left:
-        yield left
 
 
 @pytest.mark.processes

@@ -12,7 +12,7 @@ import pytest
 from actorflow.cluster.chaos import LEAST, Chaos, kill
 from actorflow.coord.rules.messages import Batch, Updated
 from actorflow.launch.process_id import ProcessId
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 WORKERS = ("worker0", "worker1", "worker2")
 

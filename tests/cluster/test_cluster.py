@@ -9,7 +9,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
-from tests.cluster.programs import regression
+from tests.support.linear import regression
 
 
 def test_a_simulated_cluster_opens_in_a_simulated_run_only() -> None:

@@ -25,8 +25,9 @@ from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.task import Task
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
-from tests.cluster.programs import regression
 from tests.cluster.stations import until
+from tests.support.events import drain
+from tests.support.linear import regression
 
 LINKS = LinkSettings(silence_s=4.0, heartbeat_s=1.0, resend_s=0.2, ack_s=0.005)
 HASTE = ChiefTimeouts(again_s=0.02)
@@ -89,8 +90,7 @@ def cluster(address: str, *, workers: int = 2, **options: Any) -> ConnectedClust
 
 
 async def trained(one: af.Cluster, policy: af.Policy, **limits: Any) -> Any:
-    async for _event in af.Trainer(one, policy).run(**limits):
-        pass
+    await drain(af.Trainer(one, policy).run(**limits))
     return await one.run("w")
 
 

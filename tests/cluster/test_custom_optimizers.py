@@ -14,6 +14,8 @@ import actorflow as af
 from actorflow import sim
 from actorflow.training.events import StepDone
 from actorflow.training.trainer import train
+from tests.support.events import drain
+from tests.support.faults import planted
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = 6
@@ -68,19 +70,16 @@ def test_staleness_is_told_to_the_optimizer_of_every_shard(monkeypatch: pytest.M
     program = built("staleness_aware", monkeypatch)
     told: list[int] = []
     actor = type(program.graph.objects[program.train.node.attrs["optimizer"]]())
-    on_gradients = actor.on_gradients
 
-    async def noting(self: Any, grads: Any, ctx: Any) -> Any:
+    @planted(monkeypatch, actor, "on_gradients")
+    async def noting(on_gradients: Any, self: Any, grads: Any, ctx: Any) -> Any:
         told.append(ctx.staleness)
         return await on_gradients(self, grads, ctx)
-
-    monkeypatch.setattr(actor, "on_gradients", noting)
 
     async def main() -> list[int]:
         async with af.Cluster.simulated(program, ps=2, workers=3, work_s=0.01) as cluster:
             trainer = af.Trainer(cluster, af.Async())
-            async for _event in trainer.run(steps=STEPS):
-                pass
+            await drain(trainer.run(steps=STEPS))
             return [stale for updated in trainer.record for stale in updated.staleness]
 
     stalenesses = sim.run(main).result

@@ -6,7 +6,6 @@ optimizer, has the same variables bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,10 @@ import pytest
 import actorflow as af
 from actorflow.cluster.local import LocalCluster
 from actorflow.coord.rules.messages import Updated
-from tests.cluster.children import example, lookahead, own_runs, staleness_aware
+from tests.cluster.children import example, lookahead, staleness_aware
 from tests.cluster.replaying import replayed_by_its_actor
 
 KILLED_AT, STEPS = 6, 20
-
-
-@pytest.fixture(name="left")
-def _left() -> Iterator[Callable[[], list[str]]]:
-    with own_runs() as left:
-        yield left
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> bool:

@@ -25,8 +25,8 @@ from actorflow.launch.exits import Exit
 from actorflow.launch.task import Task
 from actorflow.transport.rules.address import Tcp, in_zone_of, place
 from actorflow.transport.zeromq import Keyring
-from tests.busy import HANG_S, until
-from tests.virtual_loop import VirtualLoop
+from tests.support.busy import HANG_S, until
+from tests.support.virtual_loop import VirtualLoop
 
 Infos = Sequence[tuple[Any, Any, int, str, Any]]
 
@@ -124,7 +124,7 @@ def test_a_chief_that_is_not_where_its_name_leads_looks_again() -> None:
         HostNotFound, match="a process is found at a host that is its own, got chief.a: Cannot assign"
     ):
         bindable("tcp://chief.a:4000", names)
-    names._known["chief.a"] = ["192.0.2.1", "127.0.0.1"]
+    names = Names({"chief.a": ["192.0.2.1", "127.0.0.1"]})
     assert bindable("tcp://chief.a:4000", names) == "tcp://127.0.0.1:4000"
     assert bind_of(Task("chief", 0, 1, 1, "tcp://chief.a:4000"), names) == "tcp://127.0.0.1:4000"
     assert bind_of(worker(bind="tcp://chief.a:0"), names) == "tcp://127.0.0.1:0"
@@ -226,13 +226,17 @@ def test_who_is_stopped_while_it_looks_ends_at_once(monkeypatch: pytest.MonkeyPa
         raise HostNotFound("never")
 
     monkeypatch.setattr(entry, "bind_of", hangs)
+    orphaned: list[Callable[[], None]] = []
+    monkeypatch.setattr(entry, "take", lambda _: 0)
+    monkeypatch.setattr(entry, "on_parent_death", lambda pipe, loop, hear: orphaned.append(hear))
 
     async def main() -> ActorflowError | None:
         loop = asyncio.get_running_loop()
         calls = StopCalls(loop)
         serving = asyncio.ensure_future(serve(None, worker("tcp://127.0.0.1:1"), StopManner(), calls))  # type: ignore[arg-type]
         await loop.run_in_executor(None, looked.wait)
-        calls._end(CoordinatorLost("whoever started this process is gone"))
+        (parent_dies,) = orphaned
+        parent_dies()
         return await serving
 
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -15,7 +14,8 @@ from actorflow.coord.actors.peer_shards import ReadStats
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ShardLost
 from actorflow.transport.rules.link_settings import LinkSettings
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.linear import regression
 
 SETTINGS = RunSettings(heartbeat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 
@@ -23,9 +23,7 @@ SETTINGS = RunSettings(heartbeat_s=0.02, lease_s=0.3, gather_s=2.0, fence_s=2.0,
 async def trained(trainer: af.Trainer, steps: int) -> ShardLost | None:
     """Trains; returns the one error that is no surprise."""
     try:
-        async with aclosing(trainer.run(steps=steps)) as run:
-            async for _event in run:
-                pass
+        await drain(trainer.run(steps=steps))
     except ShardLost as error:
         return error
     return None

@@ -6,9 +6,7 @@ import asyncio
 import errno
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,19 +19,13 @@ from actorflow.launch.process_supervisor import Exited, ProcessSupervisor, Start
 from actorflow.launch.rundir import RunDirectory
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Keyring
-from tests.busy import HANG_S
-from tests.cluster.children import alive, build, own_runs
+from tests.cluster.children import alive, build
 from tests.cluster.stations import until
+from tests.support.python import run_python
 
 LINKS = LinkSettings(gone_s=0.5, resend_s=0.1)
 READY_S = 60.0
 Left = Callable[[], list[str]]
-
-
-@pytest.fixture(name="left")
-def _left() -> Iterator[Left]:
-    with own_runs() as left:
-        yield left
 
 
 @pytest.mark.processes
@@ -126,14 +118,7 @@ def test_a_script_that_lets_its_children_go_on_is_told_so(tmp_path: Path) -> Non
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        env=environ,
-        timeout=HANG_S,
-        check=False,
-    )
+    done = run_python(script, env=environ)
     assert done.returncode == 1
     said = done.stderr[done.stderr.index("NotReady") :]
     assert "all processes must be there, and '" in said
@@ -172,12 +157,12 @@ def test_what_it_cannot_be_is_refused(program: Any, options: Any, error: type[Ex
 
 def test_over_tcp_a_cluster_has_keys_of_its_own_unless_it_is_to_have_none() -> None:
     given = Keyring.new()
-    rings = [LocalCluster(build, transport="tcp")._keys for _ in range(2)]
+    rings = [LocalCluster(build, transport="tcp").keys for _ in range(2)]
     assert all(ring is not None and ring.path is None for ring in rings)
     assert len({ring.ring.current.public for ring in rings if ring is not None}) == 2
-    assert LocalCluster(build, transport="tcp", keys=given)._keys is given
-    assert LocalCluster(build, transport="tcp", keys=False)._keys is None
-    assert LocalCluster(build)._keys is None
+    assert LocalCluster(build, transport="tcp", keys=given).keys is given
+    assert LocalCluster(build, transport="tcp", keys=False).keys is None
+    assert LocalCluster(build).keys is None
 
 
 @pytest.mark.processes
@@ -187,8 +172,7 @@ def test_over_tcp_it_trains_with_keys_of_its_own_or_with_none(
 ) -> None:
     async def main() -> None:
         async with LocalCluster(build, transport="tcp", keys=keys, ready_s=READY_S) as one:
-            assert one._runtime is not None
-            table = one._runtime.table.entries
+            table = one.runtime.table.entries
             assert [entry.name for entry in table] == ["chief", "ps0", "worker0"]
             assert all(entry.addresses[0].startswith("tcp://127.0.0.1:") for entry in table)
             assert all(bool(entry.key) == (keys is None) for entry in table)

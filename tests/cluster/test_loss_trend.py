@@ -53,7 +53,7 @@ def test_however_long_a_run_is_it_is_told_as_it_is(first: float, share: float, n
 
     assert fallen.no_better() is None
     assert risen.no_better() is not None
-    assert len(fallen._blocks) < 32
+    assert fallen.kept < 32
 
 
 @given(st.lists(st.floats(-ROUNDING, ROUNDING), min_size=FEWEST, max_size=200), st.integers(1, 8))

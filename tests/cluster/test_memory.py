@@ -14,6 +14,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
+from tests.support.events import drain
 
 LARGE = 8_000
 """Elements of an array that is large here: nothing but variables, gradients and batches has so many."""
@@ -99,11 +100,9 @@ def test_training_on_a_cluster_leaves_no_large_array_to_the_collector(
     async def main() -> list[str]:
         async with af.Cluster.simulated(program(sparse=sparse), ps=ps, workers=3, work_s=0.01) as cluster:
             trainer = af.Trainer(cluster, policy)
-            async for _ in trainer.run(steps=2):
-                pass
+            await drain(trainer.run(steps=2))
             with uncollected() as garbage:
-                async for _ in trainer.run(steps=6):
-                    pass
+                await drain(trainer.run(steps=6))
                 await asyncio.sleep(1.0)
             return large_in(garbage)
 

@@ -12,7 +12,9 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.faults import planted
+from tests.support.linear import regression
 
 
 def cluster(**options: Any) -> SimulatedCluster:
@@ -20,8 +22,7 @@ def cluster(**options: Any) -> SimulatedCluster:
 
 
 async def trained(open_one: af.Cluster, steps: int = 2) -> Any:
-    async for _event in af.Trainer(open_one).run(steps=steps):
-        pass
+    await drain(af.Trainer(open_one).run(steps=steps))
     return await open_one.run("w")
 
 
@@ -69,8 +70,7 @@ def test_a_run_that_was_left_early_is_gone_with_its_cluster() -> None:
             await anext(events)
         assert left(world) == {}
         with pytest.raises(SessionClosed, match="the cluster is not open"):
-            async for _event in events:
-                pass
+            await drain(events)
 
     run()
 
@@ -179,18 +179,17 @@ def test_a_cluster_needs_its_chief_alive() -> None:
 
 
 def test_what_fails_while_it_opens_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    boot = SimulatedCluster._boot
-
-    def fail(self: SimulatedCluster, host: sim.Host) -> None:
-        if host.name == "worker1":
-            raise RuntimeError("no such luck")
-        boot(self, host)
-
     @sim.world("chief", ps=2, worker=2)
     async def run(world: sim.World) -> None:
         one = cluster(world=world)
         with monkeypatch.context() as patch:
-            patch.setattr(SimulatedCluster, "_boot", fail)
+
+            @planted(patch, SimulatedCluster, "_boot")
+            def fail(boot: Any, self: SimulatedCluster, host: sim.Host) -> None:
+                if host.name == "worker1":
+                    raise RuntimeError("no such luck")
+                boot(self, host)
+
             with pytest.raises(RuntimeError, match="no such luck"):
                 async with one:
                     pass
@@ -208,16 +207,14 @@ def test_a_trainer_is_of_one_opening() -> None:
         one = cluster()
         async with one:
             trainer = af.Trainer(one)
-            async for _event in trainer.run(steps=2):
-                pass
+            await drain(trainer.run(steps=2))
         with pytest.raises(SessionClosed):
             await trainer.shards()
         async with one:
             with pytest.raises(
                 ConfigError, match=r"the shards of this trainer are closed.*\n.*a new Trainer"
             ):
-                async for _event in trainer.run(steps=2):
-                    pass
+                await drain(trainer.run(steps=2))
 
     sim.run(main)
 

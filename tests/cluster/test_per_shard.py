@@ -11,6 +11,7 @@ from actorflow import sim
 from actorflow.coord.actors.peer_shards import ShardStats
 from actorflow.coord.rules.run_settings import Agreement
 from tests.cluster.programs import Task
+from tests.support.events import drain
 
 
 def sets(agreement: Agreement, *, late: bool) -> list[ShardStats]:
@@ -24,8 +25,7 @@ def sets(agreement: Agreement, *, late: bool) -> list[ShardStats]:
             world.slow("worker2", "ps0", 6.0)
         async with af.Cluster.simulated(program, ps=2, workers=3, world=world) as cluster:
             trainer = af.Trainer(cluster, af.Backup(2, 3), agreement=agreement)
-            async for _event in trainer.run(steps=1):
-                pass
+            await drain(trainer.run(steps=1))
             return await trainer.shards()
 
     found: list[ShardStats] = run()

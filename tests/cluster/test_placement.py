@@ -12,7 +12,8 @@ from actorflow import errors, sim
 from actorflow.plan.placement.cost import CostModel
 from actorflow.plan.placement.placer import Placer
 from actorflow.plan.placement.scheduling_problem import DeviceLink
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.linear import regression
 
 FREE = Placer(way="list", cost=CostModel(between=DeviceLink(0.0, 1e12), units=lambda *_: 1e6))
 
@@ -39,8 +40,7 @@ def with_scopes(scope: str | None) -> af.Program:
 def trained(program: af.Program) -> dict[str, bytes]:
     async def main() -> dict[str, bytes]:
         async with af.Cluster.simulated(program, ps=2, workers=2) as cluster:
-            async for _ in af.Trainer(cluster, policy=af.Sync()).run():
-                pass
+            await drain(af.Trainer(cluster, policy=af.Sync()).run())
             return {name: (await cluster.run(name)).tobytes() for name in ("w", "b")}
 
     found: dict[str, bytes] = sim.run(main).result

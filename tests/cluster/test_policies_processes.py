@@ -23,9 +23,11 @@ from actorflow.coord.rules.messages import Updated
 from actorflow.coord.rules.policy import View
 from actorflow.transport.rules.address import Address
 from actorflow.transport.zeromq import request
-from tests.busy import HANG_S
-from tests.cluster.children import large, own_runs
+from tests.cluster.children import large
 from tests.cluster.replaying import replayed, replayed_apart
+from tests.support.busy import HANG_S
+from tests.support.events import drain
+from tests.support.runs import own_runs
 
 STEPS, PS, WORKERS = 8, 2, 3
 DEADLINE_S = HANG_S
@@ -104,8 +106,7 @@ async def moved(folder: Path) -> int:
 async def trained(cluster: LocalCluster, trainer: af.Trainer, first: Values) -> Trained:
     assert cluster.folder is not None
     before = await moved(cluster.folder.path)
-    async for _event in trainer.run(steps=STEPS):
-        pass
+    await drain(trainer.run(steps=STEPS))
     size = await moved(cluster.folder.path) - before
     last = {name: np.array(await cluster.run(name)) for name in first}
     return Trained(trainer.policy, first, last, list(trainer.record), await trainer.shards(), size)

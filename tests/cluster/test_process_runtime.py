@@ -20,9 +20,9 @@ from actorflow.cluster.process.messages import (
     Quit,
 )
 from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, Misplaced, PeerRefused
-from tests.busy import HANG_S, counted
-from tests.cluster.programs import regression
 from tests.cluster.stations import NAMES, SOON, Stations, stations, until
+from tests.support.busy import HANG_S, counted
+from tests.support.linear import regression
 
 HASTE = ChiefTimeouts(ready_s=0.2, lost_s=0.3, again_s=0.02, answer_s=0.2)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.rules.policy import Async, Policy, Sync
 from actorflow.errors import ShardLost
-from tests.busy import HANG_S
-from tests.cluster.programs import regression
 from tests.cluster.training import LINKS, SETTINGS
+from tests.support.busy import HANG_S
+from tests.support.events import drain
+from tests.support.linear import regression
 
 BATCHES = 300
 
@@ -45,9 +45,8 @@ def trained(policy: Policy, *cut: str, work_s: float = 0.01, heals_s: float | No
             harmed = asyncio.ensure_future(harm())
             ended = None
             try:
-                async with asyncio.timeout(HANG_S), aclosing(trainer.run(epochs=1)) as events:
-                    async for _event in events:
-                        pass
+                async with asyncio.timeout(HANG_S):
+                    await drain(trainer.run(epochs=1))
             except ShardLost as error:
                 ended = error
             await harmed
@@ -100,9 +99,7 @@ def test_a_worker_that_was_cut_off_for_longer_than_it_asks_for_a_seat_comes_back
         async with cluster:
             trainer = af.Trainer(cluster, Async(), settings=SETTINGS)
             harmed = asyncio.ensure_future(harm())
-            async with aclosing(trainer.run(steps=900)) as events:
-                async for _event in events:
-                    pass
+            await drain(trainer.run(steps=900))
             await harmed
             return [update.alive for update in trainer.record]
 

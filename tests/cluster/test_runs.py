@@ -15,7 +15,7 @@ from actorflow.coord.rules.messages import Batch, Updated
 from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.rules.run_settings import Agreement, RunSettings
 from actorflow.errors import ActorflowError, ConfigError, HandlerError, StateError
-from tests.cluster.programs import regression
+from tests.support.linear import regression
 
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]
 AGREEMENTS: list[Agreement] = ["all", "per_shard"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from actorflow.cluster.inspect.reports import LoopEntry, ProcessReport, Totals
 from actorflow.cluster.inspect.snapshots import run_now, worker_now
 from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import Stalled
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.linear import regression
 
 SETTINGS = RunSettings(heartbeat_s=0.2, lease_s=1.0, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
 
@@ -37,9 +37,7 @@ class Hanging(af.OptimizerActor):
 
 
 async def trained(trainer: af.Trainer) -> None:
-    async with aclosing(trainer.run()) as events:
-        async for _event in events:
-            pass
+    await drain(trainer.run())
 
 
 @pytest.mark.parametrize("ps", [1, 2])

@@ -26,7 +26,9 @@ from actorflow.errors import (
     ShardLost,
 )
 from actorflow.training.events import EpochDone, RunDone
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.faults import planted
+from tests.support.linear import regression
 
 Events = list[Any]
 
@@ -115,8 +117,7 @@ def test_a_second_run_goes_on_from_the_first() -> None:
         async with af.Cluster.simulated(regression(), ps=2, workers=2) as cluster:
             trainer = af.Trainer(cluster)
             for _ in range(2):
-                async for _event in trainer.run(steps=3):
-                    pass
+                await drain(trainer.run(steps=3))
             return [updated.version for updated in trainer.record]
 
     assert sim.run(main).result == [1, 2, 3, 4, 5, 6]
@@ -144,8 +145,7 @@ def test_exactly_once_every_batch_counts_once_though_some_were_dropped() -> None
         options: dict[str, Any] = {"work_s": 0.01, "straggler": straggler}
         async with af.Cluster.simulated(regression(batches=25), ps=2, workers=3, **options) as cluster:
             trainer = af.Trainer(cluster, af.Backup(2, 3), exactly_once=True)
-            async for _event in trainer.run(epochs=2):
-                pass
+            await drain(trainer.run(epochs=2))
             return trainer.record
 
     record = sim.run(main).result
@@ -228,8 +228,7 @@ def test_a_failing_optimizer_leaves_all_shards_at_one_version() -> None:
         async with af.Cluster.simulated(regression(optimizer=Fails), ps=2, workers=2) as cluster:
             trainer = af.Trainer(cluster)
             with pytest.raises(af.errors.ActorflowError, match="my rule"):
-                async for _event in trainer.run():
-                    pass
+                await drain(trainer.run())
             shards = await trainer.shards()
             return len(trainer.record), [stats.version for stats in shards]
 
@@ -274,12 +273,10 @@ def test_a_run_that_cannot_begin_leaves_nothing() -> None:
     async def run(world: sim.World) -> None:
         async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
             trainer = af.Trainer(cluster)
-            async for _event in trainer.run(steps=2):
-                pass
+            await drain(trainer.run(steps=2))
             world.crash("ps1")
             with pytest.raises(ShardLost, match="ps1, to hold parameters, cannot be reached"):
-                async for _event in trainer.run(steps=2):
-                    pass
+                await drain(trainer.run(steps=2))
             kinds = ("coordinator", "hearing", "recruiter")
             assert not [name for name in cluster.chief.system.actors if name.startswith(kinds)]
 
@@ -295,20 +292,17 @@ def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
 
     @sim.world("chief", ps=2, worker=2, latency_s=0.001)
     async def run(world: sim.World) -> None:
-        ask = TrainingRun._ask_ps
-
-        async def crash_before(self: TrainingRun, process: str, order: Any, *limit: Any) -> None:
+        @planted(monkeypatch, TrainingRun, "_ask_ps")
+        async def crash_before(ask: Any, self: TrainingRun, process: str, order: Any, *limit: Any) -> None:
             if process == "ps1" and isinstance(order, last):
                 world.crash("ps1")
                 await world.restart("ps1")
                 await world.sleep(0.1)
             await ask(self, process, order, *limit)
 
-        monkeypatch.setattr(TrainingRun, "_ask_ps", crash_before)
         async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
             with pytest.raises(ShardLost, match="ps1"):
-                async for _event in af.Trainer(cluster).run(steps=2):
-                    pass
+                await drain(af.Trainer(cluster).run(steps=2))
 
     run()
 
@@ -326,8 +320,7 @@ def test_a_run_whose_contributions_are_all_lost_says_so() -> None:
             with pytest.raises(
                 CoordinationError, match="no update was made: all contributions came to nothing"
             ):
-                async for _event in af.Trainer(cluster).run(epochs=1):
-                    pass
+                await drain(af.Trainer(cluster).run(epochs=1))
 
     run()
 
@@ -336,8 +329,7 @@ def test_another_trainer_takes_over_where_the_variables_are() -> None:
     async def main() -> Any:
         async with af.Cluster.simulated(regression(), ps=2, workers=2, work_s=0.01) as cluster:
             first, second = af.Trainer(cluster), af.Trainer(cluster, af.Async())
-            async for _event in first.run(steps=3):
-                pass
+            await drain(first.run(steps=3))
             before = await cluster.run("w")
             losses = [event.loss async for event in second.run(steps=30) if isinstance(event, UpdateDone)]
             with pytest.raises(
@@ -360,8 +352,7 @@ def test_a_trainer_that_is_left_open_ends_when_another_begins() -> None:
             await anext(run)
             told = [event.step async for event in af.Trainer(cluster).run(steps=2)]
             with pytest.raises(CoordinatorLost):
-                async for _event in run:
-                    pass
+                await drain(run)
             return told
 
     assert sim.run(main).result == [1, 2, 2, 2]
@@ -394,20 +385,17 @@ def test_a_policy_goes_on_from_what_it_has_learnt_and_may_be_set_between_runs() 
             trainer = af.Trainer(cluster, af.Backup("auto", 3, measure=5))
             seen = []
             for _ in range(2):
-                async for _event in trainer.run(steps=3):
-                    pass
+                await drain(trainer.run(steps=3))
                 assert isinstance(trainer.policy, af.Backup)
                 seen.append((len(trainer.policy.seen), trainer.policy.chosen is not None))
             trainer.policy = af.Backup(1, 3)
-            async for _event in trainer.run(steps=2):
-                pass
+            await drain(trainer.run(steps=2))
             with pytest.raises(
                 ConfigError, match="keep what `fresh` says, backup:1/3 and async say different"
             ):
                 trainer.policy = af.Async()
             other = af.Trainer(cluster, af.Async())
-            async for _event in other.run(steps=1):
-                pass
+            await drain(other.run(steps=1))
             with pytest.raises(ConfigError, match="keep what `rate` says, async and async,rate=shared say"):
                 other.policy = af.Async(rate="shared")
             return seen, [len(update.chosen) for update in trainer.record[-2:]]
@@ -429,8 +417,7 @@ def test_when_the_cluster_is_closed_its_shards_are_and_open_runs_end() -> None:
             names = [name for name in host.system.actors if name in ("shard", "worker")]
             assert not names, (host.name, names)
         with pytest.raises(SessionClosed):
-            async for _event in left:
-                pass
+            await drain(left)
         with pytest.raises(SessionClosed):
             await anext(trainer.run())
         with pytest.raises(SessionClosed):

@@ -29,6 +29,7 @@ from actorflow.plan.program import Holder, Holding
 from actorflow.transport.rules.link_settings import LinkSettings
 from tests.cluster.begun import about_to_begin
 from tests.cluster.replaying import replayed
+from tests.support.events import drain
 
 LIMITS = sim.Limits(max_steps=60_000)
 SETTINGS = RunSettings(heartbeat_s=0.02, missed=5, lease_s=0.3, gather_s=2.0, fence_s=2.0, stuck_s=5.0)
@@ -123,8 +124,7 @@ async def train(
             harm = None if during is None else asyncio.ensure_future(during(world, cluster))
             try:
                 async with asyncio.timeout(DEADLINE_S):
-                    async for _event in trainer.run(**limits):
-                        pass
+                    await drain(trainer.run(**limits))
             except CoordinationError as error:
                 ran.failure = error
             ran.ended_s = world.loop.time() - began

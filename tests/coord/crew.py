@@ -24,7 +24,7 @@ from actorflow.coord.rules.messages import (
 )
 from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.counterparts import Shard, Turn
-from tests.strategies import LIMITS
+from tests.support.strategies import LIMITS
 
 
 class Computes:

@@ -54,7 +54,7 @@ class Echo(Actor):
 
 
 def state(world: Shards) -> Any:
-    return world.actors[0]._bound.state
+    return world.actors[0].optimizer.state
 
 
 async def updated(world: Shards, updates: int) -> list[bytes]:

@@ -149,6 +149,15 @@ def set_to(name: str, value: Any) -> Callable[[Any], None]:
     return lambda machine: setattr(machine, name, value)
 
 
+def spoilt(name: str, how: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Breaks what stands under a name, in its place."""
+
+    def spoil(machine: Any) -> None:
+        how(getattr(machine, name))
+
+    return spoil
+
+
 def other_term(state: CoordinatorState) -> None:
     state.permits.term = 7
 
@@ -185,32 +194,52 @@ FIELDS: list[tuple[type[Any], Callable[[], Any], Callable[[Any], None], str]] = 
     (WorkerState, working, set_to("newest", (1, 9)), "under the newest permit"),
     (WorkerState, working, set_to("term", 0), "obeys the newest term"),
     (WorkerState, working, lambda worker: setattr(worker, "held", worker.work), "held only while it joins"),
-    (Membership, members, lambda found: found._ranks.clear(), "a process has one rank"),
+    (Membership, members, spoilt("_ranks", lambda ranks: ranks.clear()), "a process has one rank"),
     (Membership, members, lambda found: setattr(found.members[1], "incarnation", 2), "has no incarnation"),
     (Membership, members, set_to("_alive", (0, 1)), "the living are known"),
-    (Permits, permits, lambda found: found._renewed.pop(0), "heartbeats renew what is out"),
+    (Permits, permits, spoilt("_renewed", lambda renewed: renewed.pop(0)), "heartbeats renew what is out"),
     (Permits, permits, lambda found: found.out.update({0: found.out[1]}), "to the rank that has it"),
     (Permits, permits, set_to("_last", 1), "numbers are of this term"),
-    (Permits, permits, lambda found: found._reserved.update({2: Batch(0, 0)}), "a batch is at one place"),
+    (
+        Permits,
+        permits,
+        spoilt("_reserved", lambda reserved: reserved.update({2: Batch(0, 0)})),
+        "a batch is at one place",
+    ),
     (Permits, permits, lambda found: set_epoch(found), "a later epoch comes after"),
-    (BatchOrder, again, lambda order: order._again.append((0, 0)), "handed out again once"),
-    (BatchOrder, again, lambda order: order._again.append((5, 0)), "was handed out"),
+    (BatchOrder, again, spoilt("_again", lambda again: again.append((0, 0))), "handed out again once"),
+    (BatchOrder, again, spoilt("_again", lambda again: again.append((5, 0))), "was handed out"),
     (BatchOrder, again, lambda order: order.sizes.update({0: 0}), "may exist"),
-    (BatchOrder, again, lambda order: order._again.insert(0, (0, 1)), "the first comes first"),
+    (BatchOrder, again, spoilt("_again", lambda again: again.insert(0, (0, 1))), "the first comes first"),
     (EpochLengths, ends, lambda lengths: lengths.furthest.update({0: ("b", 8)}), "behind the end"),
-    (ContributionTable, lambda: state().contributions, lambda t: t._out.clear(), "policies see the permits"),
+    (
+        ContributionTable,
+        lambda: state().contributions,
+        spoilt("_out", lambda out: out.clear()),
+        "policies see the permits",
+    ),
     (ContributionTable, lambda: made().contributions, lambda t: swap(t), "of the rank that has it"),
     (ContributionTable, lambda: made().contributions, lambda t: twice(t), "one in the making came before"),
     (ContributionTable, lambda: made().contributions, lambda t: t.dropped_by.append(1), "whose was dropped"),
     (Contributions, kept, lambda found: found.open.update({0: found.open[1]}), "kept for its rank"),
-    (Contributions, kept, lambda found: found._dropped.update({1: None}), "that was dropped"),
-    (Contributions, kept, lambda found: found._seen.clear(), "beyond the greatest seen"),
+    (Contributions, kept, spoilt("_dropped", lambda dropped: dropped.update({1: None})), "that was dropped"),
+    (Contributions, kept, spoilt("_seen", lambda seen: seen.clear()), "beyond the greatest seen"),
     (Contributions, kept, lambda found: rebase(found), "of one version"),
     (Contributions, kept, set_to("_dropped", dict.fromkeys(range(9, 3000))), "few are remembered"),
-    (UseRecord, used, lambda record: record._sets[0].update({2: SET}), "of the versions up to its own"),
+    (
+        UseRecord,
+        used,
+        spoilt("_sets", lambda sets: sets[0].update({2: SET})),
+        "of the versions up to its own",
+    ),
     (Quorum, quorum, set_to("gathered", False), "before all are gathered"),
     (Quorum, quorum, set_to("_since", 1.0), "exactly while it waits"),
-    (Reachability, cut, lambda found: setattr(found._unreached[0], "count", 0), "has said so"),
+    (
+        Reachability,
+        cut,
+        spoilt("_unreached", lambda unreached: setattr(unreached[0], "count", 0)),
+        "has said so",
+    ),
     (Reachability, lambda: Reachability(1.0, 8.0), set_to("_since", 1.0), "time runs only while"),
     (Lifecycle, lambda: ended().lifecycle, set_to("phase", RunPhase.RUNNING), "goes on no more"),
     (Lifecycle, Lifecycle, set_to("patient", True), "patience is for a failure"),

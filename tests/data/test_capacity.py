@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.data.pipeline import Pipeline
 from tests.data.reading import run
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 ROW_BYTES = 32
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -158,13 +156,6 @@ def test_nothing_is_left_behind(body: str, tmp_path: Path) -> None:
     run = "try:\n    asyncio.run(main())\nexcept KeyboardInterrupt:\n    pass\n"
     program.write_text(PROLOGUE + main + "\n" + run + EPILOGUE)
 
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", str(program)],
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(ROOT)},
-        timeout=HANG_S,
-        check=False,
-    )
+    done = run_python("-X", "dev", "-W", "error", program, env={"PYTHONPATH": str(ROOT)})
 
     assert (done.stdout, done.stderr, done.returncode) == ("clean\n", "", 0)

@@ -17,9 +17,9 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import InputError
-from tests.busy import HANG_S
 from tests.data import functions
 from tests.data.pools import children
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -46,15 +46,7 @@ if __name__ == "__main__":
 def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     """What a script of a user does."""
     (folder / "script.py").write_text(text)
-    return subprocess.run(
-        [sys.executable, "script.py"],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT)},
-        timeout=HANG_S,
-        check=False,
-    )
+    return run_python("script.py", cwd=folder, env={"PYTHONPATH": str(ROOT)})
 
 
 def test_a_script_with_a_guard_runs(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.data import public
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,8 +82,6 @@ def test_the_package_alone_imports_nothing() -> None:
         "import sys, actorflow.data; print([m for m in sys.modules if m.startswith(('actorflow.', 'numpy'))])"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
-    )
+    done = run_python("-c", program, cwd=ROOT, check=True)
 
     assert done.stdout == "['actorflow.data']\n"

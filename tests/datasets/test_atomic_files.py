@@ -12,7 +12,7 @@ import pytest
 from actorflow.datasets import atomic_files
 from actorflow.datasets.dataset import Absent
 from actorflow.errors import ConfigError
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ from actorflow.datasets import atomic_files, fetching
 from actorflow.datasets.dataset import Source
 from actorflow.datasets.folders import DatasetFolders
 from actorflow.errors import ConfigError, DatasetDamaged, DatasetMissing
-from tests.busy import HANG_S
 from tests.datasets.packages import CONTENT, dataset
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from tests.busy import HANG_S
 from tests.examples.scripts import script
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

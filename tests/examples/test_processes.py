@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import msgpack
 
@@ -67,7 +68,7 @@ class Mutator:
         """Returns other bytes, one to three steps away."""
         made = bytearray(given)
         for _ in range(1 + self._below(3)):
-            _STEPS[self._below(len(_STEPS))](self, made)
+            self.STEPS[self._below(len(self.STEPS))](self, made)
         return bytes(made)
 
     def frame(self, given: bytes) -> bytes:
@@ -214,11 +215,10 @@ class Mutator:
             number = (*_EXTREMES, len(made), len(made) - 1, len(made) + 1)[self._below(len(_EXTREMES) + 3)]
             made[at : at + size] = (number % 256**size).to_bytes(size, order)
 
-
-_STEPS: tuple[Callable[[Mutator, bytearray], None], ...] = (
-    Mutator._bit, Mutator._bit, Mutator._byte, Mutator._byte, Mutator._cut, Mutator._end, Mutator._insert,
-    Mutator._repeat, Mutator._move, Mutator._splice, Mutator._tail, Mutator._extreme, Mutator._extreme,
-)  # fmt: skip
+    STEPS: ClassVar[tuple[Callable[[Mutator, bytearray], None], ...]] = (
+        _bit, _bit, _byte, _byte, _cut, _end, _insert, _repeat, _move, _splice, _tail, _extreme, _extreme,
+    )  # fmt: skip
+    """What damages a frame, each as often as it is drawn."""
 
 
 def framed(header: bytes, body: bytes) -> bytes:

@@ -6,10 +6,10 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
 
-from tests.collecting import old_out_of_reach
 from tests.fuzzing.corpus import recorded
 from tests.fuzzing.mutations import Mutator
 from tests.fuzzing.targets import TARGETS
+from tests.support.collecting import old_out_of_reach
 
 _ROUND = 1000  # cases between two looks
 _WEIGHED = (

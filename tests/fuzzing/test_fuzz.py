@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgpack
 import pytest
 
 from actorflow.transport.codec import message_codec
@@ -21,6 +22,7 @@ from tests.fuzzing.corpus import recorded
 from tests.fuzzing.mutations import Mutator
 from tests.fuzzing.running import Finding, case, fuzz
 from tests.fuzzing.targets import TARGETS
+from tests.support.faults import planted
 
 CASES = 50_000
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -35,7 +37,11 @@ def test_what_was_recorded_has_every_form_every_dtype_and_both_lanes() -> None:
     corpus = recorded()
     said = [datagrams.unpack(parts) for parts in corpus.datagrams]
     headers = [
-        message_codec._tokens(frame[16 : 16 + int.from_bytes(frame[4:8], "little")])
+        msgpack.unpackb(
+            frame[16 : 16 + int.from_bytes(frame[4:8], "little")],
+            strict_map_key=False,
+            unicode_errors="surrogatepass",
+        )
         for frame in corpus.frames
     ]
 
@@ -52,13 +58,12 @@ def test_what_was_recorded_has_every_form_every_dtype_and_both_lanes() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_case_is_the_same_each_time(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[list[int]] = []
-    below = Mutator.below
 
-    def told(self: Mutator, n: int) -> int:
+    @planted(monkeypatch, Mutator, "below")
+    def told(below: Any, self: Mutator, n: int) -> int:
         drawn[-1].append(below(self, n))
         return drawn[-1][-1]
 
-    monkeypatch.setattr(Mutator, "below", told)
     for _ in range(2):
         drawn.append([])
         case(target, 3, 5)
@@ -81,56 +86,44 @@ def reads_past_the_end(patch: pytest.MonkeyPatch) -> None:
 
 def keeps_what_it_read(patch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
-    decode = message_codec.decode
 
-    def keeping(frame: Any, limits: Any = LIMITS) -> Any:
+    @planted(patch, message_codec, "decode")
+    def keeping(decode: Any, frame: Any, limits: Any = LIMITS) -> Any:
         kept.append([[] for _ in range(20)])
         return decode(frame, limits)
 
-    patch.setattr(message_codec, "decode", keeping)
-
 
 def finds_memory_before_it_looks_at_limits(patch: pytest.MonkeyPatch) -> None:
-    integer = Decoder._integer
-
-    def trusting(self: Decoder, what: str, most: int) -> int:
+    @planted(patch, Decoder, "_integer")
+    def trusting(integer: Any, self: Decoder, what: str, most: int) -> Any:
         token = self._tokens[self._at] if self._at < self._n else 0
         bytes(min(max(token, 0), 1 << 26) if type(token) is int else 0)
         return integer(self, what, most)
 
-    patch.setattr(Decoder, "_integer", trusting)
-
 
 def takes_whatever_end_it_is_from(patch: pytest.MonkeyPatch) -> None:
-    hear = Handshake.hear
-
-    def careless(self: Handshake, form: DatagramKind, source: Any, target: Any, *known: Any) -> Heard:
+    @planted(patch, Handshake, "hear")
+    def careless(
+        hear: Any, self: Handshake, form: DatagramKind, source: Any, target: Any, *known: Any
+    ) -> Heard:
         return (
             Heard.TAKE
             if form is DatagramKind.CHUNK and self.phase is Phase.OPEN
             else hear(self, form, source, target, *known)
         )
 
-    patch.setattr(Handshake, "hear", careless)
-
 
 def takes_twice_what_comes_twice(patch: pytest.MonkeyPatch) -> None:
-    accept = Receiving.accept
-
-    def again(self: Any, number: int, item: Any, size: int) -> Any:
+    @planted(patch, Receiving, "accept")
+    def again(accept: Any, self: Any, number: int, item: Any, size: int) -> Any:
         return [item] if number <= self.upto else accept(self, number, item, size)
-
-    patch.setattr(Receiving, "accept", again)
 
 
 def lets_half_a_frame_pass(patch: pytest.MonkeyPatch) -> None:
-    take = Assembly.take
-
-    def hasty(self: Assembly, piece: Any, **options: Any) -> Any:
+    @planted(patch, Assembly, "take")
+    def hasty(take: Any, self: Assembly, piece: Any, **options: Any) -> Any:
         yield from take(self, piece, **options)
         self._frame = None
-
-    patch.setattr(Assembly, "take", hasty)
 
 
 def believes_every_place(patch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ from tests.ops.test_conformance import (
 from tests.ops.test_conformance import (
     converted as converted,
 )
-from tests.reference import evaluate, needed
+from tests.support.reference import evaluate, needed
 
 OPS = [op for op in COMPUTED if op in SAMPLES and not of_bytes(op)]
 TOLERANCE = {
@@ -185,7 +185,7 @@ def _weighted(real: Sequence[tuple[Tensor, tuple[int, ...]]], dtype: str) -> Ten
 
 
 def evaluate_on_card(graph: Graph, fetches: Sequence[Tensor], feeds: Mapping[Tensor, Any]) -> list[Any]:
-    """What `tests.reference.evaluate` does, by the kernels of CuPy."""
+    """What `tests.support.reference.evaluate` does, by the kernels of CuPy."""
     cp = library("cupy")
     values: dict[Port, Any] = {t.port: cp.asarray(np.asarray(v, t.dtype)) for t, v in feeds.items()}
     for node_id in needed(graph, [t.port for t in fetches], values):

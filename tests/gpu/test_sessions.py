@@ -17,7 +17,7 @@ from actorflow.runtime.clock import SystemClock
 from tests.gpu.comparing import near
 from tests.graph.programs import programs
 from tests.laws.test_device_law import placed
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 pytestmark = pytest.mark.gpu
 

@@ -15,8 +15,8 @@ from actorflow.graph.builder import Tensor, colocate_with, device, name_scope
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.slices import Gradient
 from tests.graph.programs import Program, programs
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.reference import evaluate
+from tests.support.strategies import examples
 
 FEW = settings(max_examples=examples(40), deadline=None)
 

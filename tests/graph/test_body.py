@@ -15,15 +15,7 @@ from actorflow.graph.node import Port
 from actorflow.plan.lower import lower
 from actorflow.plan.program import Constant
 from actorflow.values.spec import ListSpec, spec
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
-
+from tests.support.sessions import run_step
 
 # -- captures ------------------------------------------------------------------------------------------
 
@@ -69,7 +61,7 @@ def test_a_tensor_is_captured_through_all_bodies_between() -> None:
 
         _, last = af.while_loop(lambda i, s: i < 3, turn, (0, 1.0))
 
-    assert run(graph, last, {x: 3.0}) == 9
+    assert run_step(graph, last, {x: 3.0}) == 9
     outer = graph.bodies["while_loop/body"]
     assert [outer.outer.nodes[p.node].name for p in outer.captured] == ["x"]
     assert all(len(body.captured) >= 1 for body in graph.bodies.values() if "true" in body.key)
@@ -104,12 +96,12 @@ def test_a_tensor_of_a_body_is_not_known_outside() -> None:
 
     said = r"is computed inside the body of 'while_loop' \(\S*test_body.py:\d+\), and known only there"
     with pytest.raises(FetchError, match=said) as caught:
-        run(graph, kept[0])
+        run_step(graph, kept[0])
     assert caught.value.hint == "let that return it, and use what the op gives"
     with pytest.raises(FeedError, match=said):
-        run(graph, x, {kept[0]: 1})
+        run_step(graph, x, {kept[0]: 1})
     with pytest.raises(FetchError, match=said):
-        run(graph, "while_loop/body/multiply:0")
+        run_step(graph, "while_loop/body/multiply:0")
 
 
 def test_a_tensor_of_another_graph_is_refused_inside_a_body() -> None:
@@ -157,7 +149,7 @@ def test_a_node_that_is_called_as_a_body_takes_nothing_from_it() -> None:
         af.constant(1.0, name="loop/body")
         x = af.while_loop(lambda i: i < 3, lambda i: i + 1, 0, name="loop")
 
-    assert run(graph, x) == 3
+    assert run_step(graph, x) == 3
 
 
 def test_what_the_users_function_raises_leaves_the_graph_as_it_was() -> None:
@@ -174,7 +166,7 @@ def test_what_the_users_function_raises_leaves_the_graph_as_it_was() -> None:
         assert current() is graph
         _, last = af.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * x), (0, 1.0))
 
-    assert run(graph, last, {x: 2.0}) == 8
+    assert run_step(graph, last, {x: 2.0}) == 8
 
 
 def test_a_failure_in_a_nested_body_that_is_caught_spoils_nothing() -> None:
@@ -189,7 +181,7 @@ def test_a_failure_in_a_nested_body_that_is_caught_spoils_nothing() -> None:
         _, last = af.while_loop(lambda i, s: i < 3, turn, (0, 1.0))
 
     assert sorted(graph.bodies) == ["while_loop/body", "while_loop/cond"]
-    assert run(graph, last, {x: 1.0}) == 8
+    assert run_step(graph, last, {x: 1.0}) == 8
 
 
 def test_state_that_is_made_in_a_body_belongs_to_the_outermost_graph() -> None:
@@ -208,7 +200,7 @@ def test_state_that_is_made_in_a_body_belongs_to_the_outermost_graph() -> None:
 
     assert {"cond/true/v", "cond/true/q", "cond/true/shared"} <= set(graph.resources)
     assert all(each.graph is graph for each in made)
-    assert run(graph, [y, slope, again]) == [6, 3, 3]
+    assert run_step(graph, [y, slope, again]) == [6, 3, 3]
 
 
 def test_a_variable_in_a_body_begins_with_what_is_computed_outside() -> None:
@@ -218,7 +210,7 @@ def test_a_variable_in_a_body_begins_with_what_is_computed_outside() -> None:
         with pytest.raises(GraphError, match="computed inside branch 'true'"):
             af.cond(True, lambda: af.Variable(af.exp(start), name="w") + 0.0, lambda: 0.0)
 
-    assert run(graph, y) == 4
+    assert run_step(graph, y) == 4
 
 
 def test_a_placeholder_has_no_place_in_a_body() -> None:
@@ -308,7 +300,7 @@ def test_a_read_outside_and_one_of_the_same_value_inside_become_one_argument() -
         (slope,) = af.gradients([y, z], v)
 
     assert len(graph.node("cond").inputs) == 2
-    assert run(graph, [y, z, slope]) == [6, 4, 9]
+    assert run_step(graph, [y, z, slope]) == [6, 4, 9]
 
 
 # -- specs as attributes -------------------------------------------------------------------------------

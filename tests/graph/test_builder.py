@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,8 +19,8 @@ from actorflow.graph.builder import (
     on_behalf_of,
 )
 from actorflow.graph.graph import Graph
-from tests.busy import HANG_S
-from tests.reference import evaluate
+from tests.support.python import run_python
+from tests.support.reference import evaluate
 
 PACKAGE = Path(af.__file__).parents[1]
 PROGRAM = "import actorflow as af\nwith af.Graph():\n    print(af.constant(1.0).node.defined_at)\n"
@@ -31,15 +29,7 @@ PROGRAM = "import actorflow as af\nwith af.Graph():\n    print(af.constant(1.0).
 def line_told(script: Path, package: Path, directory: Path) -> str:
     """Where PROGRAM, which is at `script`, was told that its constant is defined."""
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, str(script)],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG_S,
-    ).stdout.strip()
+    return run_python(script, cwd=directory, env=environment, check=True).stdout.strip()
 
 
 def written(script: Path) -> Path:

@@ -22,7 +22,7 @@ from actorflow.graph.serial import from_data, to_data
 from actorflow.plan.lower import lower
 from actorflow.plan.partition.fingerprint import fingerprint as digest
 from tests.graph.turns import CONSTANT, Bodies, Drawn, drawn_programs
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def assert_same_bodies(read: Graph, graph: Graph) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import GraphError, NoValue
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 KINDS: dict[str, Callable[[], Any]] = {
     "tensor": lambda: af.placeholder("float32", (3,), name="x"),

@@ -12,7 +12,7 @@ from actorflow.errors import GradientError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.slices import IndexedSlices
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def test_a_custom_gradient_replaces_the_one_of_the_body() -> None:

@@ -9,7 +9,7 @@ import pytest
 import actorflow as af
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.graph.graph import Graph
-from tests.hash_seeds import printed
+from tests.support.hash_seeds import printed
 
 
 def made(

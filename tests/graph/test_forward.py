@@ -13,8 +13,9 @@ import actorflow as af
 from actorflow import errors
 from actorflow.graph.slices import IndexedSlices
 from tests.graph.programs import Program, programs
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.reference import evaluate
+from tests.support.sessions import run_step
+from tests.support.strategies import examples
 
 FEW = settings(max_examples=examples(30), deadline=None)
 
@@ -123,11 +124,7 @@ def test_variables_may_be_the_xs() -> None:
             af.autodiff.hessian_vector_product(y, [w, b], [[1.0, 0.0], 2.0]),
         ]
 
-    async def main() -> Any:
-        async with af.Session(graph) as session:
-            return await session.run(fetches)
-
-    (pushed,), (to_w, to_b) = af.run(main())
+    (pushed,), (to_w, to_b) = run_step(graph, fetches)
 
     assert pushed == 9 + 18
     assert to_w.tolist() == [18 + 6, 24]

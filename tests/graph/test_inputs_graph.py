@@ -13,7 +13,7 @@ import actorflow as af
 from actorflow.errors import GraphError
 from actorflow.graph.graph import OPEN_A_GRAPH, Graph, current_or_none
 from actorflow.graph.inputs_graph import graph_of, in_graph_of_inputs
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 class Program:

@@ -10,17 +10,13 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import GradientError
+from tests.support.sessions import run_step
 
 
 def value(build: Callable[[], Any]) -> Any:
     with af.Graph() as graph:
         out = build()
-
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(out)
-
-    return af.run(main())
+    return run_step(graph, out)
 
 
 def two() -> af.Tensor:

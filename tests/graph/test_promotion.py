@@ -14,7 +14,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.opdef import Promoting, table
 from actorflow.values.arrays import NAMES, as_dtype
 from actorflow.values.dtypes import promote
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def of(dtype: str, *shape: int) -> af.Tensor:

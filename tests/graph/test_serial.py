@@ -24,8 +24,8 @@ from actorflow.ops.control.tensor_list import list_new
 from actorflow.values.arrays import as_dtype
 from actorflow.values.spec import ListSpec, Spec, spec
 from tests.graph.programs import Program, programs
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.reference import evaluate
+from tests.support.strategies import examples
 
 FEW = settings(max_examples=examples(40), deadline=None)
 

@@ -12,7 +12,7 @@ from actorflow import errors
 from actorflow.graph.builder import Tensor
 from actorflow.graph.slices import IndexedSlices
 from actorflow.values.sparse import Slices
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def slices(**more: Any) -> IndexedSlices:

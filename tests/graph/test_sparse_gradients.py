@@ -16,8 +16,8 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.custom import custom_gradient
 from actorflow.graph.graph import Graph
 from actorflow.graph.slices import IndexedSlices
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.reference import evaluate
+from tests.support.strategies import examples
 
 FEW = settings(max_examples=examples(40), deadline=None)
 N, ROW = 7, (3,)

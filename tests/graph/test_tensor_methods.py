@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 VALUES = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, 1.0]], "float32")
 

@@ -281,7 +281,7 @@ def test_transpositions_that_meet_are_one_or_none() -> None:
 
 
 def test_a_builder_of_the_user_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder_table, "_TABLE", dict(builder_table._TABLE))
+    monkeypatch.setattr(builder_table, "_TABLE", dict(builder_table.table()))
 
     @onnx.builder("com.example", "Scale")
     def scale(node: onnx.OnnxNode, inputs: Any, opset: int) -> Any:
@@ -397,7 +397,7 @@ def test_a_text_that_no_builder_knows_is_refused_with_those_it_does() -> None:
 
 
 def test_a_builder_that_fails_is_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder_table, "_TABLE", dict(builder_table._TABLE))
+    monkeypatch.setattr(builder_table, "_TABLE", dict(builder_table.table()))
     onnx.builder("", "Relu")(lambda node, inputs, opset: inputs[1])
     source = model_of(helper.make_node("Relu", ["x"], ["y"], name="r"), inputs={"x": (FLOAT, (2,))})
 

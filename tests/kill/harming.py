@@ -18,9 +18,9 @@ from typing import Self
 
 from actorflow.launch.process_id import ProcessId
 from actorflow.launch.rundir import running, sweep
-from tests.busy import Stopwatch
 from tests.kill.matrix import Cell, Fate, Harm, Role
 from tests.kill.notes import Life, read
+from tests.support.busy import Stopwatch
 
 PROGRAM = Path(__file__).with_name("program.py")
 ROOT = PROGRAM.parents[2]
@@ -32,7 +32,7 @@ PAUSE_S, LONG_S = 0.7, 6.5
 """Shorter than the limits; longer than all of them: 3 s until links give up, and LOST_S more."""
 
 START_S, END_S = 60.0, 60.0
-"""How long a cluster may take to make its first updates, and to end after what happened to it; see `tests.busy`."""
+"""How long a cluster may take to make its first updates, and to end after what happened to it; see `tests.support.busy`."""
 
 GONE_S = 2.0
 """How long after the end of its launcher the last process may be there."""

@@ -27,6 +27,7 @@ from typing import Any, overload
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 import actorflow as af
 from actorflow.cluster import trainer as training
@@ -39,7 +40,8 @@ from actorflow.dataflow.state.variable import Read
 from actorflow.launch.process_id import ProcessId
 from actorflow.plan.program import Holder, Holding
 from tests.cluster.begun import about_to_begin
-from tests.linear import linear
+from tests.support.faults import planted
+from tests.support.linear import linear
 
 BATCHES = 1000
 SLOW_S = 0.04
@@ -106,25 +108,24 @@ class _Notes:
 
 def _note_updates(notes: _Notes) -> None:
     """At the chief: notes what the coordinator begins, and what whoever trains is told."""
-    make, begin, updated = ContributionTable.make, Commitment.begin, training._ClusterUpdates._update_done
+    for_good = pytest.MonkeyPatch()
     chosen: list[Updated] = []
 
-    def making(self: ContributionTable, ranks: Any) -> Any:
+    @planted(for_good, ContributionTable, "make")
+    def making(make: Any, self: ContributionTable, ranks: Any) -> Any:
         found = make(self, ranks)
         chosen.append(about_to_begin(self))
         return found
 
-    def beginning(self: Commitment, numbers: Any) -> Any:
+    @planted(for_good, Commitment, "begin")
+    def beginning(begin: Any, self: Commitment, numbers: Any) -> Any:
         notes.write({"begun": data(replace(chosen[-1], version=self.version + 1))})
         return begin(self, numbers)
 
-    def telling(self: training._ClusterUpdates, heard: Updated, **progress: Any) -> Any:
+    @planted(for_good, training._ClusterUpdates, "_update_done")
+    def telling(updated: Any, self: Any, heard: Updated, **progress: Any) -> Any:
         notes.write({"told": data(heard)})
         return updated(self, heard, **progress)
-
-    patch.object(ContributionTable, "make", making).start()
-    patch.object(Commitment, "begin", beginning).start()
-    patch.object(training._ClusterUpdates, "_update_done", telling).start()
 
 
 def _note_commits(notes: _Notes) -> None:

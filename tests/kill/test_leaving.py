@@ -25,11 +25,11 @@ from actorflow.cluster.local import LocalCluster
 from actorflow.launch.exits import ending
 from actorflow.launch.process_id import ProcessId
 from actorflow.launch.restarting import NEVER
-from tests.busy import HANG_S, counted, until
 from tests.kill.harming import PROGRAM, ROOT, Launched
+from tests.support.busy import HANG_S, counted, until
 
 MOST_S = 1.0
-"""Of seconds that count, see `tests.busy`."""
+"""Of seconds that count, see `tests.support.busy`."""
 
 TRIES = 3
 """Where other work may take a second as well, the fastest of so many tries counts; elsewhere the first."""

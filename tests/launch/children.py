@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.busy import until
+from tests.support.busy import until
 
 PYTHON = (sys.executable, "-S", "-E", "-c")
 """Without site-packages, so that a child starts in some 10 ms."""

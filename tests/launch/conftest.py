@@ -4,8 +4,8 @@ import os
 import pytest
 
 from actorflow.runtime.event_loop import loop_factory
-from tests.busy import HANG_S
 from tests.launch.children import descriptors
+from tests.support.busy import HANG_S
 
 
 @pytest.fixture(params=["asyncio", "uvloop", "uvloop without pidfd"])

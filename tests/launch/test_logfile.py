@@ -2,12 +2,14 @@ import errno
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.launch.logfile import BEGIN_BYTES, NEWEST_BYTES, LogFile, files
+from tests.support.faults import planted
 
 BEGIN, NEWEST, OWN = 40, 30, 200
 """Limits of the law, and room for the lines of the log itself."""
@@ -89,16 +91,15 @@ def test_what_an_earlier_run_has_left_is_kept_once(tmp_path):
 
 def test_a_full_disk_loses_lines_and_says_how_many_once_there_is_room(tmp_path, monkeypatch):
     full = False
-    write = os.write
 
-    def writes(descriptor, piece):
+    @planted(monkeypatch, os, "write")
+    def writes(write: Any, descriptor, piece):
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(descriptor, piece)
 
     log = LogFile(tmp_path / "w.log")
     log.write(b"before\n")
-    monkeypatch.setattr(os, "write", writes)
     full = True
     log.write(b"lost\n")
     log.write(b"lost too\n")

@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -10,8 +8,9 @@ from actorflow.launch.logfile import BEGIN_BYTES, NEWEST_BYTES, files
 from actorflow.launch.logpipes import LogPipes
 from actorflow.launch.process_supervisor import Exited, ProcessSupervisor
 from actorflow.launch.restarting import Restarts
-from tests.busy import HANG_S, until
 from tests.launch.children import PYTHON, descriptors
+from tests.support.busy import until
+from tests.support.python import run_python
 
 
 @pytest.fixture(name="pipes")
@@ -148,9 +147,7 @@ async def main():
 asyncio.run(main())
 """
     log = tmp_path / "a.log"
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(log)], capture_output=True, text=True, timeout=HANG_S
-    )
+    ran = run_python("-c", program, log)
     assert (ran.stdout, ran.stderr) == ("0 line 499\n", "")
     assert log.stat().st_size <= 1000
     assert log.read_text().startswith("line 0\n")

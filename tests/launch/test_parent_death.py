@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy import until
 from tests.launch.children import is_gone, is_up, stopped
+from tests.support.busy import until
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 2.0
-"""One second is what is promised; these count, see `tests.busy`, so that other programs change nothing."""
+"""One second is what is promised; these count, see `tests.support.busy`, so that other programs change nothing."""
 
 # Starts the program of its first argument under a supervisor, says its pid, and waits.
 LAUNCHER = """

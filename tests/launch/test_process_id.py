@@ -7,7 +7,8 @@ import pytest
 
 from actorflow.launch import process_id
 from actorflow.launch.process_id import ProcessId
-from tests.busy import until
+from tests.support.busy import until
+from tests.support.faults import planted
 
 
 def test_this_process_is_alive():
@@ -59,11 +60,11 @@ def test_without_proc_a_number_is_all_there_is(monkeypatch):
     def nowhere(*parts):
         return Path("/nowhere", *(str(part).lstrip("/") for part in parts))
 
-    process_id._world.cache_clear()
+    @planted(monkeypatch, process_id, "_world")
+    def world(kept):
+        return kept.__wrapped__()  # which is not remembered
+
     monkeypatch.setattr(process_id, "Path", nowhere)
-    try:
-        own = ProcessId.of(os.getpid())
-        assert own is not None
-        assert (own.started, own.is_alive()) == (0, True)
-    finally:
-        process_id._world.cache_clear()
+    own = ProcessId.of(os.getpid())
+    assert own is not None
+    assert (own.started, own.is_alive()) == (0, True)

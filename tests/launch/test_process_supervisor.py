@@ -17,8 +17,8 @@ from actorflow.launch.process_supervisor import (
     Started,
 )
 from actorflow.launch.restarting import Restarts
-from tests.busy import HANG_S, until
 from tests.launch.children import DRAINS, IGNORES, PYTHON, SLEEPS, ends, is_gone, is_up, state, stopped
+from tests.support.busy import HANG_S, until
 
 QUICK = Restarts(limit=2, first_s=0.01, max_s=0.02)
 
@@ -197,7 +197,9 @@ def test_a_block_that_fails_half_way_leaves_nothing(run):
                 pids.append(watch.start("a", SLEEPS, restarts=QUICK))
                 watch.start("b", ["/no/such/program"])
         assert state(pids[0]) is None
-        assert "b" not in watch._charges
+        assert "b" not in watch.pids()
+        with pytest.raises(KeyError):  # nothing is known of it
+            watch.incarnation("b")
 
     run(main)
 

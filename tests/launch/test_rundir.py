@@ -1,8 +1,6 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +11,9 @@ from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
 from actorflow.launch.filesystems import in_memory
 from actorflow.launch.rundir import LONGEST, RunDirectory, ended_processes, home, running, sweep
-from tests.busy import HANG_S
+from actorflow.runtime.clock import epoch_ms
 from tests.launch.children import short_folder
+from tests.support.python import run_python
 
 
 @pytest.fixture
@@ -106,11 +105,12 @@ def test_a_path_without_room_for_sockets_is_told_before_anything_is_made(base):
             folder.socket("é" + "x" * (room - 1))
 
 
-def test_what_is_written_is_what_others_find(base):
+def test_what_is_written_is_what_others_find(base, monkeypatch):
     with RunDirectory(base) as one:
         one.write({"ps0": {"pid": 7}})
+        later = epoch_ms() + 1000
+        monkeypatch.setattr(rundir, "epoch_ms", lambda: later)
         with RunDirectory(base) as other:
-            other._since_ms = one._since_ms + 1
             other.write({})
             found = running(base)
             assert [run.run for run in found] == [other.run, one.run]
@@ -194,6 +194,7 @@ def test_logs_are_on_a_disk_where_the_folder_of_the_run_is_memory(tmp_path):
 DIES = """
 import os, signal, sys
 from pathlib import Path
+from actorflow.runtime.clock import epoch_ms
 from actorflow.launch.rundir import RunDirectory
 folder = RunDirectory(Path(sys.argv[1]))
 folder.log("ps0").write_text("x")
@@ -203,9 +204,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_a_killed_launcher_has_left_goes_when_the_next_run_begins(base):
-    dead = subprocess.run(
-        [sys.executable, "-c", DIES, str(base)], capture_output=True, text=True, timeout=HANG_S
-    )
+    dead = run_python("-c", DIES, base)
     run = dead.stdout.strip()
     assert (base / run / "cluster.json").exists(), dead.stderr
     assert running(base) == []

@@ -2,8 +2,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -11,8 +9,9 @@ import pytest
 from actorflow.errors import LaunchError
 from actorflow.launch.inherited import DEATH_PIPE, KEYS
 from actorflow.launch.spawn import MOST_KEYS, UNKNOWN, Child, DeathPipe
-from tests.busy import HANG_S, until
 from tests.launch.children import DRAINS, PYTHON, SLEEPS, descriptors, ends, is_gone, is_up, stopped
+from tests.support.busy import until
+from tests.support.python import run_python
 
 
 class Heard:
@@ -219,5 +218,5 @@ time.sleep(0.05)
 death.let_go()
 os.wait()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
+    done = run_python("-c", program)
     assert done.stdout == "ended", done.stderr

@@ -9,9 +9,9 @@ from actorflow.launch import guard
 from actorflow.launch.process_id import ProcessId
 from actorflow.launch.process_supervisor import ProcessSupervisor
 from actorflow.launch.watchdog import Watchdog
-from tests.busy import HANG_S, until
 from tests.launch.children import SLEEPS, is_gone, state, stopped
 from tests.launch.test_process_supervisor import seen
+from tests.support.busy import HANG_S, until
 
 
 def guarded(lines: list[str]) -> None:
@@ -66,14 +66,14 @@ def test_a_guard_that_was_killed_is_replaced_and_told_of_all_children(run, monke
     async def main():
         async with ProcessSupervisor() as watch:
             first = watch.start("a", SLEEPS)
-            before = pid_of(watch._guard)
+            before = pid_of(watch.guard)
             os.kill(before, signal.SIGKILL)
-            await seen(lambda: watch._guard.pid is None)
+            await seen(lambda: watch.guard.pid is None)
             said: list[str] = []
-            monkeypatch.setattr(watch._guard.pipe, "say", said.append)
+            monkeypatch.setattr(watch.guard.pipe, "say", said.append)
             second = watch.start("b", SLEEPS)
             assert [line.split()[0] for line in said] == [f"+{first}", f"+{second}"]
-            assert watch._guard.pid not in (None, before)
+            assert watch.guard.pid not in (None, before)
             assert set(watch.pids()) == {"a", "b"}
 
     run(main)
@@ -111,12 +111,12 @@ def test_signals_to_all_do_not_end_the_guard_before_the_launcher(run):
     async def main():
         async with ProcessSupervisor() as watch:
             watch.start("a", SLEEPS)
-            pid = pid_of(watch._guard)
+            pid = pid_of(watch.guard)
             until(lambda: all(ignored(pid) >> int(number) - 1 & 1 for number in numbers))
             for number in numbers:
                 os.kill(pid, number)
             await asyncio.sleep(0.02)
-            assert watch._guard.pid == pid
+            assert watch.guard.pid == pid
 
     run(main)
 

@@ -17,7 +17,9 @@ from actorflow.dataflow.state.accumulator_rule import AccumulatorRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,7 @@ class Sync:
         if not self.cancelled and all(kind == "take" for kind, _ in self.takes) and accepted:
             verdict = sim.checkers.linearizable(recorder.history(), Summed())
             assert verdict.ok, verdict.explain()
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
 
     async def _bring(self, session: af.Session, recorder: Recorder, i: int, steps: list[int]) -> int:
         accepted = 0
@@ -194,11 +195,9 @@ def test_the_law_finds_an_accumulator_that_takes_gradients_from_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sync = Sync([[0, 0]], [("take", 1)])
-    apply = AccumulatorRule.apply
 
-    def late(self: AccumulatorRule, who: Any, local_step: int, *grad: Any) -> Any:
+    @planted(monkeypatch, AccumulatorRule, "apply")
+    def late(apply: Any, self: AccumulatorRule, who: Any, local_step: int, *grad: Any) -> Any:
         return apply(self, who, local_step + 1, *grad)
-
-    monkeypatch.setattr(AccumulatorRule, "apply", late)
 
     plan_of_the_fault(simulated(sync.graph, sync.judged), most=2)

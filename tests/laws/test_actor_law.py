@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +22,10 @@ from actorflow.actors.system import ActorSystem
 from actorflow.errors import Deadlock, InternalError
 from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.playing import Recorder, Scripted, play
-from tests.strategies import examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import examples, plan_of_the_fault
+
+pytestmark = pytest.mark.usefixtures("quiet_actors")
 
 Ask_ = tuple[str, float | None, int | None]
 """What the handler does, the deadline, and when the asker is cancelled."""
@@ -37,12 +39,6 @@ def program(body: Callable[[ActorSystem], Any]) -> Any:
             await body(system)
 
     return main
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures are what these programs are about; thousands of reports of them tell nothing."""
-    caplog.set_level(logging.CRITICAL, "actorflow.actors")
 
 
 # -- asks ----------------------------------------------------------------------------------------------
@@ -196,14 +192,13 @@ def test_a_restart_keeps_the_order_of_the_mailbox_and_loses_what_broke_it_alone(
 
 def test_the_law_finds_a_restart_that_turns_the_mailbox_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only while somebody waits for room."""
-    begin = Cell.begin
 
-    def turned(self: Cell) -> None:
+    @planted(monkeypatch, Cell, "begin")
+    def turned(begin: Any, self: Cell) -> None:
         if self.waiters:
             self.data.rotate(1)
         begin(self)
 
-    monkeypatch.setattr(Cell, "begin", turned)
     main = program(lambda system: restarted(system, [[False, False], [True]], 3))
 
     assert plan_of_the_fault(main, most=2)
@@ -250,13 +245,12 @@ def test_what_finds_no_room_is_let_in_as_soon_as_there_is_some(senders: int, sch
 
 def test_the_law_finds_a_wake_up_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """An actor whose outbox is flushed while others stand in the ring is not put there again."""
-    admitted = Address.admitted
 
-    def lost(self: Address) -> None:
+    @planted(monkeypatch, Address, "admitted")
+    def lost(admitted: Any, self: Address) -> None:
         if not self.system.dispatch.ring:
             admitted(self)
 
-    monkeypatch.setattr(Address, "admitted", lost)
     main = program(lambda system: crowd(system, 2))
 
     assert plan_of_the_fault(main, Deadlock, most=2)

@@ -17,7 +17,9 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.locks import LockOwner, Locks
 from actorflow.dataflow.state.variable import StageUpdate
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 START = 100
 
@@ -109,8 +111,7 @@ class Bank:
             if not isinstance(result, asyncio.CancelledError):
                 assert result == money, result
         self._check_moved(held, results[: len(self.transfers)])
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
         assert len({float(v) for v in await session.run(self.pair)}) == 1, "updates are of both weights"
         assert int(await session.run(self.total)) == money, "nothing stays locked"
 
@@ -270,27 +271,24 @@ def test_the_law_finds_a_lost_update_where_nothing_is_locked(monkeypatch: pytest
 
 def test_the_law_finds_a_failed_block_whose_writes_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     bank = Bank(2, [Transfer(0, 1, 5), Transfer(1, 0, 3, fails=True)], 1)
-    end = Locks.end
 
-    def keeping(self: Locks, owner: LockOwner, *, publish: bool) -> None:
+    @planted(monkeypatch, Locks, "end")
+    def keeping(end: Any, self: Locks, owner: LockOwner, *, publish: bool) -> None:
         end(self, owner, publish=True)
-
-    monkeypatch.setattr(Locks, "end", keeping)
 
     plan_of_the_fault(simulated(bank.graph, bank.judged), most=2)
 
 
+@pytest.mark.usefixtures("only_the_law")
 def test_the_law_finds_a_block_that_stands_between_the_commits_of_one_update(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One variable has been locked before the update is staged there, the other one after its commit."""
     bank = Bank(2, [], 0, updates=2)
-    write = Locks.write
 
-    def beside(self: Locks, who: Any, also: Any = None) -> bool:
+    @planted(monkeypatch, Locks, "write")
+    def beside(write: Any, self: Locks, who: Any, also: Any = None) -> bool:
         return type(getattr(who, "body", None)) is StageUpdate or write(self, who, also)
-
-    monkeypatch.setattr(Locks, "write", beside)
 
     plan_of_the_fault(simulated(bank.graph, bank.judged))
 

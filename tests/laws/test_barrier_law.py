@@ -19,7 +19,8 @@ from actorflow.dataflow.state.barrier_rule import BarrierRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.history import Recorder
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,7 @@ class Meeting:
         if not (self.cancelled or self.failing or self.twice):
             verdict = sim.checkers.linearizable(recorder.history(), Ordered())
             assert verdict.ok, verdict.explain()
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
 
     async def _bring(
         self, session: af.Session, recorder: Recorder, task: str, component: int, keys: bytes

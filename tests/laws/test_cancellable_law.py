@@ -16,7 +16,7 @@ from actorflow.actors.ask import Ask
 from actorflow.actors.turns import Turns
 from actorflow.errors import DeadlinePassed
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 Question = tuple[int, int, bool]
 """For how many tenths of a second its handler works, and its asker waits, and whether that is cancelled then."""

@@ -25,7 +25,7 @@ from actorflow.transport.rules.link_settings import LinkSettings
 from tests.cluster.training import LINKS, in_world
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import in_one_process
-from tests.strategies import examples, run_drawn
+from tests.support.strategies import examples, run_drawn
 
 DEVICES = ("/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1")
 PATIENT = replace(LINKS, silence_s=3.0)
@@ -208,9 +208,9 @@ def test_queues_keep_their_elements_over_a_split(
 def test_the_law_finds_a_session_that_does_not_wait_until_what_was_taken_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def undo(steps: DistributedSteps, step: DistributedStep) -> None:
-        steps._settle(step, well=False)
-        steps._all_back(step)
+    def undo(self: DistributedSteps, step: DistributedStep) -> None:
+        self._settle(step, well=False)
+        self._all_back(step)
 
     monkeypatch.setattr(DistributedSteps, "_undo", undo)
     belt = Belt(1, (0.0, 0.01), {0: 0.009})

@@ -24,7 +24,8 @@ from actorflow.errors import CoordinationError
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.training import LINKS, Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 WORKERS = 3
 Harm = tuple[str, int, float, float]
@@ -156,12 +157,10 @@ def skips_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def says_computed_before_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker tells the coordinator when one shard keeps its gradients, and sends the rest later."""
-    contributed = ContributionPipeline._contribute
 
-    async def hasty(self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
+    @planted(monkeypatch, ContributionPipeline, "_contribute")
+    async def hasty(contributed: Any, self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
         return Stored(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
-
-    monkeypatch.setattr(ContributionPipeline, "_contribute", hasty)
 
 
 def forgets_the_batches_of_the_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ from actorflow.values import sparse
 from tests.cluster.policies import policies
 from tests.cluster.programs import KEYS, Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
-from tests.strategies import FOUND, examples
+from tests.support.faults import planted
+from tests.support.strategies import FOUND, examples
 
 
 def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.FIFO, **limits: Any) -> Ran:
@@ -100,14 +101,12 @@ def test_of_a_table_that_is_looked_up_rows_alone_travel(whole: bool, monkeypatch
         given_rows.extend(len(value) for name, value in values.items() if name == "table")
         await give(self, values)
 
-    offer = Contributions.offer
-
-    def offered(self: Contributions, contribute: Any, *rest: Any) -> Any:
+    @planted(monkeypatch, Contributions, "offer")
+    def offered(offer: Any, self: Contributions, contribute: Any, *rest: Any) -> Any:
         told.extend(g for name, g in contribute.gradients.items() if name == "table")
         return offer(self, contribute, *rest)
 
     monkeypatch.setattr(StreamedStep, "give", giving)
-    monkeypatch.setattr(Contributions, "offer", offered)
 
     ran(Sync(), Task(rows=(2,) * 6, sparse=True, whole=whole), 2, 2, epochs=1)
 
@@ -153,9 +152,8 @@ def counts_what_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def uses_one_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = ContributionTable.commit
-
-    def again(self: ContributionTable, version: int) -> Any:
+    @planted(monkeypatch, ContributionTable, "commit")
+    def again(used: Any, self: ContributionTable, version: int) -> Any:
         found = used(self, version)
         self.complete.update(found[0])
         return found
@@ -163,7 +161,6 @@ def uses_one_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     def take(self: Contributions, chosen: Any) -> Any:
         return tuple(self.open[rank] for rank, _ in sorted(chosen))
 
-    monkeypatch.setattr(ContributionTable, "commit", again)
     monkeypatch.setattr(Contributions, "take", take)
 
 
@@ -181,13 +178,10 @@ def gives_rows_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tells_places_among_the_rows_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    gradients = StreamedStep.gradients
-
-    async def compact(self: StreamedStep, names: Any) -> dict[str, Any]:
+    @planted(monkeypatch, StreamedStep, "gradients")
+    async def compact(gradients: Any, self: StreamedStep, names: Any) -> dict[str, Any]:
         found = await gradients(self, names)
         return {n: (np.arange(len(g[0])), g[1]) if isinstance(g, tuple) else g for n, g in found.items()}
-
-    monkeypatch.setattr(StreamedStep, "gradients", compact)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from actorflow.training.trainer import train
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import OPTIMIZERS, Task
 from tests.cluster.training import in_world
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 NAMES = ("table", "w", "b")
 Told = list[tuple[str, int, int, float]]
@@ -108,16 +109,14 @@ def test_one_worker_trains_as_a_session_does(
 
 def test_the_law_finds_dropout_that_counts_by_permits(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was granted in vain, beyond the end of an epoch, would count."""
-    grant = ContributionTable.grant
 
-    def by_number(self: ContributionTable, *args: Any) -> Any:
+    @planted(monkeypatch, ContributionTable, "grant")
+    def by_number(grant: Any, self: ContributionTable, *args: Any) -> Any:
         permit = grant(self, *args)
         return None if permit is None else type(permit)(**{**fields(permit), "step": permit.number})
 
     def fields(permit: Any) -> dict[str, Any]:
         return {name: getattr(permit, name) for name in permit.__slots__}
-
-    monkeypatch.setattr(ContributionTable, "grant", by_number)
 
     with pytest.raises(AssertionError):
         check(Task(dropout=0.5, epochs=2), generated, policies(1)[0], 2, sim.FIFO)

@@ -27,7 +27,7 @@ from actorflow.errors import CoordinatorLost, ShardLost
 from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.training import LINKS, Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 PS = 3
 LOST_S = LINKS.silence_s + 0.5

@@ -17,7 +17,8 @@ from actorflow import errors, sim
 from actorflow.dataflow.optimizer.optimizer import OptimizerActor
 from actorflow.dataflow.state.variable import CommitUpdate, StageUpdate, VariableActor
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 NAMES = ("w1", "b1", "w2")
 
@@ -50,7 +51,7 @@ class Net:
     @staticmethod
     def optimizer(session: af.Session) -> OptimizerActor:
         (cell,) = (c for name, c in session.system.actors.items() if "/optimizer/" in name)
-        actor = cell._behaviour
+        actor = cell.behaviour
         assert isinstance(actor, OptimizerActor)
         return actor
 
@@ -151,9 +152,9 @@ def test_the_law_finds_an_update_that_is_applied_before_all_have_staged(
 ) -> None:
     """The variables apply their part when they stage it; a step that is cancelled then tears the group."""
     net = Net()
-    handle = VariableActor.handle
 
-    def early(self: Any, body: Any) -> Any:
+    @planted(monkeypatch, VariableActor, "handle")
+    def early(handle: Any, self: Any, body: Any) -> Any:
         if type(body) is CommitUpdate:
             return None
         answer = handle(self, body)
@@ -161,7 +162,6 @@ def test_the_law_finds_an_update_that_is_applied_before_all_have_staged(
             handle(self, CommitUpdate(body.group))
         return answer
 
-    monkeypatch.setattr(VariableActor, "handle", early)
     main = simulated(net.graph, lambda session: overlap(net, session, 1, frozenset({(0, 3)})))
 
     assert plan_of_the_fault(main, most=2)

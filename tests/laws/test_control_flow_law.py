@@ -22,7 +22,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from tests.plan.control_flow import Drawn, build, programs
 from tests.plan.list_programs import PARTED, Arrayed, arrayed
 from tests.plan.list_programs import build as arrays_of
-from tests.strategies import examples, run_drawn
+from tests.support.strategies import examples, run_drawn
 
 THREE = ("", "/cpu:1", "/cpu:2")
 

@@ -20,8 +20,8 @@ from tests.laws.test_control_flow_law import listed, ran
 from tests.plan.control_flow import Drawn, build, programs
 from tests.plan.list_programs import PARTED, Arrayed, arrayed
 from tests.plan.list_programs import build as arrays_of
-from tests.spreading import SCOPES, Cluster, Coding, spread
-from tests.strategies import LIMITS, examples
+from tests.support.spreading import SCOPES, Cluster, Coding, spread
+from tests.support.strategies import LIMITS, examples
 
 PLACES = st.permutations([*SCOPES, ""]).map(tuple)
 
@@ -117,9 +117,11 @@ def test_the_law_of_lists_finds_absent_elements_that_are_lost(monkeypatch: pytes
 
 
 def test_the_law_finds_enters_that_are_settled_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = control_loops._ControlLoop._settle_enters_at
-    outer_first = lambda self: [settle(self, depth) for depth in (0, 1)]  # noqa: E731
-    monkeypatch.setattr(control_loops._ControlLoop, "_settle_enters", outer_first)
+    def outer_first(self: Any) -> None:
+        for depth in (0, 1):
+            self._settle_enters_at(depth)
+
+    monkeypatch.setattr(control_loops.ControlLoop, "_settle_enters", outer_first)
 
     with pytest.raises((AssertionError, errors.ActorflowError, RuntimeError)):
         law(NESTED, sim.FIFO, (SCOPES[2], SCOPES[1]))

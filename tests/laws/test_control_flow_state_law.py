@@ -17,7 +17,7 @@ from actorflow.plan.control.lowering import Lowering
 from actorflow.plan.control.region import Region
 from actorflow.sim.engine.schedulers import Schedule
 from tests.plan.control_flow import SUPPLY, Drawn, World, build, evaluate, programs
-from tests.strategies import examples, run_drawn
+from tests.support.strategies import examples, run_drawn
 
 STEPS = 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,8 @@ from actorflow.plan.program import Constant, Edge, NodeKind, PlanNode, Program
 from actorflow.values.spec import spec
 from tests.actors.parted import Parted
 from tests.laws.test_matching_law import counting_loop, nested_loop
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 PROCESSES = ("/job:a/task:0", "/job:b/task:0", "/job:c/task:0")
 
@@ -95,20 +97,19 @@ def many() -> None:
 def test_finds(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The laws see what they are for."""
     if fault == "turns forgotten":
-        before = Parted.send
 
-        def send(self: Parted, step, key, value, destination, turns):
+        @planted(monkeypatch, Parted, "send")
+        def send(before: Any, self: Parted, step, key, value, destination, turns):
             before(self, step, key, value, destination, tuple(0 for _ in turns))
 
-        monkeypatch.setattr(Parted, "send", send)
         with pytest.raises((AssertionError, KeyError)):
             many()
     elif fault == "the leader does not wait":
-        monkeypatch.setattr(control_loops._ControlLoop, "_answer", lambda *args: None)
+        monkeypatch.setattr(control_loops.ControlLoop, "_answer", lambda *args: None)
         with pytest.raises(AssertionError):
             test_the_leader_is_no_further_ahead_than_turns_may_be_at_once(1)
     else:
-        monkeypatch.setattr(control_loops._ControlLoop, "_settle_enters", lambda self: None)
+        monkeypatch.setattr(control_loops.ControlLoop, "_settle_enters", lambda self: None)
         with pytest.raises((AssertionError, AttributeError, IndexError)):
             many()
 

@@ -23,7 +23,8 @@ from actorflow.errors import CoordinationError, CoordinatorLost
 from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.cluster import ModelShard
 from tests.coord.company import Company
-from tests.strategies import examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import examples, plan_of_the_fault
 
 POLICIES = (Async(), Sync(), Backup(2, 3), StaleSync(1))
 Harm = tuple[str, int, float]
@@ -261,12 +262,10 @@ def test_the_law_finds_late_contributions_that_count(monkeypatch: pytest.MonkeyP
 
 
 def test_the_law_finds_a_commit_before_all_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hasty(self: Commitment, message: Any) -> Any:
+    @planted(monkeypatch, Commitment, "staged")
+    def hasty(staged: Any, self: Commitment, message: Any) -> Any:
         self.missing = {message.shard}
         return staged(self, message)
-
-    staged = Commitment.staged
-    monkeypatch.setattr(Commitment, "staged", hasty)
 
     plan_of_the_fault(unprepared(), most=3)
 

@@ -17,7 +17,9 @@ from actorflow.dataflow.state.counter_rule import CounterRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 START, LIMIT = 3, 5
 ENDED = -1
@@ -89,8 +91,7 @@ class Counted:
         await client(len(self.clients), ["read", "next", "reset", "next"])
         verdict = sim.checkers.linearizable(recorder.history(), Number())
         assert verdict.ok, verdict.explain()
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
 
 
 VERBS = st.sampled_from(["next", "next", "read", "reset"])
@@ -149,15 +150,14 @@ def test_the_law_finds_a_counter_one_of_whose_verbs_is_wrong(
 
 def test_the_law_finds_a_number_that_two_steps_get(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a schedule in which a read comes between two that ask shows it: the number goes back then."""
-    read = CounterRule.read
 
-    def back(self: CounterRule, who: Any) -> list[Replied]:
+    @planted(monkeypatch, CounterRule, "read")
+    def back(read: Any, self: CounterRule, who: Any) -> Any:
         answers = read(self, who)
         if self.value == START + 1:
             self.value = START
         return answers
 
-    monkeypatch.setattr(CounterRule, "read", back)
     counted = Counted([["next"], ["read"], ["next"]])
 
     plan_of_the_fault(simulated(counted.graph, counted.judged), most=3)

@@ -21,7 +21,7 @@ from actorflow.runtime.messages import DEAD
 from actorflow.runtime.tag import StepId
 from tests.actors.programs import NUMBER, BareLoop, FrozenClock, InlineDevice
 from tests.laws.test_matching_law import Case, counting_loop, graphs
-from tests.strategies import FOUND, examples
+from tests.support.strategies import FOUND, examples
 
 HOME = "p0"
 

@@ -18,8 +18,8 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.sim.engine.schedulers import Schedule
 from tests.graph.programs import programs
-from tests.reference import evaluate
-from tests.strategies import examples, run_drawn
+from tests.support.reference import evaluate
+from tests.support.strategies import examples, run_drawn
 
 DEVICES = ("/cpu:0", "/cpu:1", "/cpu:2")
 devices = st.lists(st.sampled_from(DEVICES), min_size=1, max_size=30)

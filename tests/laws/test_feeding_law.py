@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,9 @@ from actorflow.dataflow.engine.step import Step
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.training.iterable_source import IterableSource
 from actorflow.training.queue_runner import QueueRunner
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 TABLE = 100
 """Elements are below it; the map step gives them back, and fails for the `bad` one."""
@@ -114,8 +116,7 @@ class Works:
         raw = await self._left(session, works.take_raw)
 
         self._judge(got, mapped, raw, inflows, raised)
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
         lost = [t for t in asyncio.all_tasks() if t.get_name().startswith("fills")]
         assert not lost, lost
 
@@ -225,14 +226,12 @@ def test_the_law_finds_a_source_that_puts_a_batch_in_again_when_it_had_to_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn = Works((4,), capacity=1, batch=2)
-    bodies: Callable[..., Any] = IterableSource._bodies
 
-    def twice(self: IterableSource, rows: Any) -> Iterator[Any]:
+    @planted(monkeypatch, IterableSource, "_bodies")
+    def twice(bodies: Any, self: IterableSource, rows: Any) -> Iterator[Any]:
         yield from bodies(self, rows)
         if self.elements >= 4:
             yield from bodies(self, rows[:1])
-
-    monkeypatch.setattr(IterableSource, "_bodies", twice)
 
     plan_of_the_fault(simulated(drawn.graph, drawn.judged), most=2)
 

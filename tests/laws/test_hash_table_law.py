@@ -16,7 +16,9 @@ from actorflow import sim
 from actorflow.dataflow.state.hash_table import HashTableActor, LookUpKeys
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KEYS = (0, 1, 2)
 
@@ -100,8 +102,7 @@ class Shared:
         await client(len(self.clients), [("lookup", 0)])
         verdict = sim.checkers.linearizable(recorder.history(), Map())
         assert verdict.ok, verdict.explain()
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
 
 
 verbs = st.tuples(st.sampled_from(["insert", "remove", "lookup"]), st.integers(0, 2))
@@ -124,9 +125,9 @@ def test_histories_of_concurrent_and_cancelled_steps_are_linearizable(
 def test_the_law_finds_a_table_whose_lookups_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lookup that finds others waiting behind it is answered with what was there before the last write."""
     shared = Shared([[("insert", 0), ("insert", 1)], [("lookup", 0), ("lookup", 0)]], frozenset())
-    obey = HashTableActor.obey
 
-    def stale(self: Any, body: Any, who: Any) -> Any:
+    @planted(monkeypatch, HashTableActor, "obey")
+    def stale(obey: Any, self: Any, body: Any, who: Any) -> Any:
         if type(body) is LookUpKeys and self.ref.data and getattr(self, "before", None) is not None:
             return [type(a)(who, a.value) for a in self.before]
         before = obey(self, LookUpKeys(np.array(KEYS)), who)
@@ -134,7 +135,5 @@ def test_the_law_finds_a_table_whose_lookups_come_late(monkeypatch: pytest.Monke
         if type(body) is not LookUpKeys:
             self.before = before
         return answers
-
-    monkeypatch.setattr(HashTableActor, "obey", stale)
 
     assert plan_of_the_fault(simulated(shared.graph, shared.judged), most=3)

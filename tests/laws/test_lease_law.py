@@ -22,8 +22,10 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values import arrays, lease
 from actorflow.values.sparse import How, SparseRows, plus_rows
 from actorflow.values.spec import spec
-from tests.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
-from tests.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.arrays import address
+from tests.support.faults import planted
+from tests.support.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
+from tests.support.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
 
 WAYS = tuple(sorted(HOLD))
 SPOILS = tuple(sorted(SPOIL.keys() - {"strides along base"}))  # seen by those who hold the base itself
@@ -52,10 +54,6 @@ def refuses_to_be_written(array: np.ndarray) -> None:
     except ValueError:
         return
     pytest.fail("a reader can make its array writeable")
-
-
-def address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 class History:
@@ -278,16 +276,14 @@ def test_the_law_finds_a_register_that_asks_nobody(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_law_finds_a_register_that_overlooks_memoryviews(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory_of = lease.memory_of
     now: list[History] = []
 
-    def overlooking(cell: list[Any]) -> Any:
+    @planted(monkeypatch, lease, "memory_of")
+    def overlooking(memory_of: Any, cell: list[Any]) -> Any:
         held = now[-1].held if now and cell[0] is not None else []
         if held and all(isinstance(h.alias, memoryview) for h in held):
             return lease._memory_below(cell[0])
         return memory_of(cell)
-
-    monkeypatch.setattr(lease, "memory_of", overlooking)
 
     fails(now.append)
 
@@ -297,9 +293,11 @@ def test_the_law_finds_a_register_that_looks_at_what_it_handed_out_alone(
 ) -> None:
     """An array made of the owner holds no reference to the view."""
     alone = frozenset(counts[:1] for counts in lease._ALONE)
-    references = lease._references
     monkeypatch.setattr(lease, "_ALONE", alone)
-    monkeypatch.setattr(lease, "_references", lambda cell: references(cell)[:1])
+
+    @planted(monkeypatch, lease, "_references")
+    def views(references: Any, cell: list[Any]) -> Any:
+        return references(cell)[:1]
 
     fails()
 
@@ -319,13 +317,11 @@ def test_the_law_finds_readers_that_are_given_the_very_array(monkeypatch: pytest
 
 def test_the_law_finds_lent_views_that_stand_on_the_owner_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the base of what is handed out is the register's own array."""
-    view = lease._lent
 
-    def direct(memory: Any) -> Any:
+    @planted(monkeypatch, lease, "_lent")
+    def direct(view: Any, memory: Any) -> Any:
         lent = view(memory)
         return np.asarray(lent.base.base)
-
-    monkeypatch.setattr(lease, "_lent", direct)
 
     fails()
 

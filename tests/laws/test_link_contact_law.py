@@ -21,7 +21,7 @@ from actorflow.transport.rules.credit import Window
 from actorflow.transport.rules.failure_detector import FailureDetector
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.rules.wire import Contact
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.ways import Recorder
 
 SETTINGS = LinkSettings(window=Window(4, 1 << 21), silence_s=4.0, busy_s=12.0, gone_s=2.0, heartbeat_s=1.0)

@@ -20,10 +20,11 @@ from actorflow.transport.rules.channel import Envelope, Lane
 from actorflow.transport.rules.credit import Spending, Window
 from actorflow.transport.rules.datagrams import SessionEnd
 from actorflow.transport.rules.delivery import Receiving, Sending
-from actorflow.transport.rules.handshake import Handshake, Heard
+from actorflow.transport.rules.handshake import Handshake
 from actorflow.transport.rules.link_session import LinkSession
 from actorflow.transport.rules.link_settings import LinkSettings
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 from tests.transport.ways import Recorder
 
 SETTINGS = LinkSettings(window=Window(4, 1 << 21))
@@ -239,12 +240,9 @@ def test_nothing_of_one_life_reaches_the_next() -> None:
 
 
 def takes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    accept = Receiving.accept
-
-    def twice(self: Any, number: int, item: Any, size: int) -> Any:
+    @planted(monkeypatch, Receiving, "accept")
+    def twice(accept: Any, self: Any, number: int, item: Any, size: int) -> Any:
         return [item] if number == self.upto else accept(self, number, item, size)
-
-    monkeypatch.setattr(Receiving, "accept", twice)
 
 
 def takes_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,24 +296,18 @@ def never_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = Link._end
-
-    def forgetful(self: Any, *args: Any, **options: Any) -> None:
+    @planted(monkeypatch, Link, "_end")
+    def forgetful(end: Any, self: Any, *args: Any, **options: Any) -> None:
         self._link_session.line.clear()
         end(self, *args, **options)
 
-    monkeypatch.setattr(Link, "_end", forgetful)
-
 
 def goes_on_with_the_old_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = Handshake.end
-
-    def same(self: Any, phase: Any) -> None:
+    @planted(monkeypatch, Handshake, "end")
+    def same(end: Any, self: Any, phase: Any) -> None:
         mine = self.mine
         end(self, phase)
         self.mine = mine
-
-    monkeypatch.setattr(Handshake, "end", same)
 
 
 @pytest.mark.usefixtures("only_the_law")
@@ -328,35 +320,26 @@ def test_the_law_of_loss_finds(fault: Callable[..., None], monkeypatch: pytest.M
 
 
 def forgets_what_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = Link._end
-
-    def forgetful(self: Any, *args: Any, **options: Any) -> None:
+    @planted(monkeypatch, Link, "_end")
+    def forgetful(end: Any, self: Any, *args: Any, **options: Any) -> None:
         self._link_session.unacknowledged.clear()
         end(self, *args, **options)
 
-    monkeypatch.setattr(Link, "_end", forgetful)
-
 
 def sends_the_rest_in_the_next_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = Link._end
-
-    def persistent(self: Any, *args: Any, **options: Any) -> None:
+    @planted(monkeypatch, Link, "_end")
+    def persistent(end: Any, self: Any, *args: Any, **options: Any) -> None:
         rest = list(self._link_session.unacknowledged.values())
         end(self, *args, **options)
         for envelope in rest:
             self._link_session.put(envelope, *envelopes.write(envelope))
 
-    monkeypatch.setattr(Link, "_end", persistent)
-
 
 def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    hello = Handshake._hello
-
-    def patient(self: Any, source: SessionEnd, target: SessionEnd) -> Heard:
+    @planted(monkeypatch, Handshake, "_hello")
+    def patient(hello: Any, self: Any, source: SessionEnd, target: SessionEnd) -> Any:
         self.theirs = max(self.theirs, source)
         return hello(self, source, target)
-
-    monkeypatch.setattr(Handshake, "_hello", patient)
 
 
 @pytest.mark.usefixtures("only_the_law")

@@ -38,7 +38,7 @@ from tests.graph.turns import (
     plain,
     slopes,
 )
-from tests.strategies import FOUND, examples
+from tests.support.strategies import FOUND, examples
 
 PARALLEL = st.sampled_from([1, 2, 8, 32])
 

@@ -17,7 +17,7 @@ from actorflow.runtime.messages import DEAD
 from actorflow.runtime.tag import StepId, Tag
 from actorflow.sim.engine.schedulers import Schedule
 from tests.actors.programs import Builder, Record, Results, run_program, simulate_program
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 Values = list[tuple[Any, ...]]
 

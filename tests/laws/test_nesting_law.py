@@ -19,7 +19,7 @@ from actorflow.dataflow.engine import step
 from actorflow.dataflow.user import nested_steps
 from actorflow.errors import AskCycle, Livelock
 from actorflow.sim.engine.schedulers import FIFO, Schedule
-from tests.strategies import examples, plan_of_the_fault
+from tests.support.strategies import examples, plan_of_the_fault
 
 ENDLESS_S = 1e6
 ACTORS = 3

@@ -20,9 +20,10 @@ from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.rules.run_settings import Agreement, RunSettings
 from actorflow.errors import CoordinationError
 from actorflow.sim.engine.schedulers import PCT
-from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed, replayed_apart
-from tests.strategies import LIMITS, examples
+from tests.support.events import drain
+from tests.support.linear import regression
+from tests.support.strategies import LIMITS, examples
 
 WORKERS, STEPS, BATCHES = 3, 6, 8
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]
@@ -47,8 +48,7 @@ async def ran(
         trainer = Trainer(cluster, policy, agreement=agreement, settings=SETTINGS, exactly_once=exactly_once)
         try:
             for _ in range(runs):
-                async for _ in trainer.run(**limits):
-                    pass
+                await drain(trainer.run(**limits))
             values = {name: await cluster.run(name) for name in ("w", "b")}
         except CoordinationError as error:
             failure = error

@@ -19,7 +19,8 @@ from actorflow.data.run.stream import Stream
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Limits
 from tests.data.pipelines import Drawn, drawn, numbers_from
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 
 async def all_of(stream: Stream) -> list[Any]:
@@ -314,15 +315,13 @@ def test_a_cancelled_wait_loses_nothing(case: Drawn, waits: list[int], schedule:
 def test_the_law_finds_a_stream_that_drops_what_a_cancelled_wait_was_to_get(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    came = Stream._came
-
-    def drops(self: Any, pairs: list[Any], error: BaseException | None) -> bool:
+    @planted(monkeypatch, Stream, "_came")
+    def drops(came: Any, self: Any, pairs: list[Any], error: BaseException | None) -> Any:
         if pairs and all(waiter.done() for waiter in self._waiters):
             self._wish = False
             return True
         return came(self, pairs, error)
 
-    monkeypatch.setattr(Stream, "_came", drops)
     pipeline = Pipeline(numbers_from(5)).map(int, threads=1).prefetch(1)
 
     async def main() -> None:
@@ -332,14 +331,12 @@ def test_the_law_finds_a_stream_that_drops_what_a_cancelled_wait_was_to_get(
 
 
 def test_the_law_finds_a_buffer_that_answers_before_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    put = BufferActor._put
-
-    def early(self: Any, message: Any) -> None:
+    @planted(monkeypatch, BufferActor, "_put")
+    def early(put: Any, self: Any, message: Any) -> None:
         if not message.reply.done():
             message.reply.set_result(True)
         put(self, message)
 
-    monkeypatch.setattr(BufferActor, "_put", early)
     pipeline = Pipeline(numbers_from(500)).prefetch(2)
     stated = pipeline.capacity.bytes
     assert stated is not None

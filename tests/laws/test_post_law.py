@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,15 +25,13 @@ from actorflow.errors import ActorflowError, DeadlinePassed, SimulationError
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from tests.actors.channels import End, joined
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.turns import turns
+
+pytestmark = pytest.mark.usefixtures("quiet_actors")
 
 RESUMING = Strategy(otherwise=Directive.RESUME)
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures are what these programs are about; thousands of reports of them tell nothing."""
-    caplog.set_level(logging.CRITICAL, "actorflow.actors")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -84,17 +81,14 @@ def program(body: Callable[[RemoteHub, RemoteHub, End, Road], Any], window: int)
 def assert_at_rest(*posts: RemoteHub) -> None:
     """Everything has been handled: all credit is back, and nothing is kept of what has ended."""
     for post in posts:
-        for peer, serving in post._attached.values():
-            channel: Any = peer.channel
-            assert (channel.spent, channel.held, len(channel.line)) == (0, [], 0)
-            assert channel.peak_line <= 1, "what waits can be withdrawn, but for one"
-            assert peer.waiting == len(peer.asks) == len(peer._numbers) == 0
-            assert not serving.open and not serving.early and repr(serving.large) == repr(LargeReplies())
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
+        post.validate()
+        for channel in post.channels().values():
+            end: Any = channel
+            assert (end.spent, end.held, len(end.line)) == (0, [], 0)
+            assert end.peak_line <= 1, "what waits can be withdrawn, but for one"
+        for peer in post.peers_now():
+            assert peer.waiting == peer.asks == peer.serving == peer.cancelled_early == 0, peer
+            assert (peer.large, peer.large_bytes) == (0, 0), peer
 
 
 async def break_off(channel: End, when: int | None, between: int, again: bool) -> None:
@@ -339,9 +333,9 @@ def telling(
 
 
 def test_a_line_that_lets_the_last_go_first_breaks_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    def flush(peer: OutboundAsks) -> None:
-        while peer.line and not peer._waiting and not peer._turn:
-            entry, _ = peer.line.popitem(last=True)
+    def flush(self: OutboundAsks) -> None:
+        while self.line and not self._waiting and not self._turn:
+            entry, _ = self.line.popitem(last=True)
             if not entry.void:
                 entry.enter()
 
@@ -369,28 +363,22 @@ def test_a_turn_that_is_not_given_back_stops_everybody(monkeypatch: pytest.Monke
 
 
 def test_asks_that_do_not_hear_of_the_loss_end_by_their_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = OutboundAsks.end
-
-    def forget(peer: OutboundAsks, reason: ActorflowError) -> None:
+    @planted(monkeypatch, OutboundAsks, "end")
+    def forget(end: Any, peer: OutboundAsks, reason: ActorflowError) -> None:
         peer.asks.clear()
         end(peer, reason)
-
-    monkeypatch.setattr(OutboundAsks, "end", forget)
 
     plan_of_the_fault(asking([("wait", None, None)], (4, 0, False)))
 
 
 def test_a_question_that_ended_and_is_kept_is_found_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    withdraw = OutboundAsks.withdraw
-
-    def keep(peer: OutboundAsks, actor: str, entry: Any) -> bool:
-        number = peer._numbers.get(entry)
-        out = withdraw(peer, actor, entry)
+    @planted(monkeypatch, OutboundAsks, "withdraw")
+    def keep(withdraw: Any, self: OutboundAsks, actor: str, entry: Any) -> Any:
+        number = self._numbers.get(entry)
+        out = withdraw(self, actor, entry)
         if number is not None:
-            peer.asks[number] = entry
+            self.asks[number] = entry
         return out
-
-    monkeypatch.setattr(OutboundAsks, "withdraw", keep)
 
     plan_of_the_fault(asking([("wait", 0.02, None)]))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -20,17 +19,14 @@ from actorflow.sim.world.host import Host
 from actorflow.transport.rules.credit import Window
 from actorflow.transport.rules.link_settings import LinkSettings
 from tests.actors.playing import Recorder, Scripted
-from tests.strategies import examples
+from tests.support.strategies import examples
+
+pytestmark = pytest.mark.usefixtures("quiet_actors")
 
 SETTINGS = LinkSettings(window=Window(2, 1 << 20))
 NAMES = ("ps0", "worker0")
 QUIET_S = 800.0
 """Long enough for so many beats that every requested harm finds a message."""
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "actorflow.actors")
 
 
 class Town:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappush
 from typing import Any
@@ -21,7 +20,9 @@ from actorflow.dataflow.state.queue_rule import QueueRule
 from actorflow.dataflow.state.queue_store import Entry, Ranked
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KINDS = ("fifo", "bytes", "shuffle", "priority", "padding")
 
@@ -155,8 +156,7 @@ class Market:
         assert all(isinstance(r, ends) for r in results if r is not None), results
         verdict = sim.checkers.linearizable(recorder.history(), self.model)
         assert verdict.ok, verdict.explain()
-        waiting = [*session._steps.live, *session._steps.waiting]
-        assert not waiting, "no step is left behind"
+        assert_no_step_left(session)
 
 
 def _queue(kind: str, capacity: int) -> Any:
@@ -207,15 +207,13 @@ def test_the_law_finds_a_queue_that_takes_from_the_wrong_end_while_producers_wai
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     market = Market([3], 1, 2)
-    dequeue = FifoRule.dequeue
 
-    def wrong_end(self: FifoRule, who: Any, wanted: int = 1, *, up_to: bool = False) -> Any:
+    @planted(monkeypatch, FifoRule, "dequeue")
+    def wrong_end(dequeue: Any, self: FifoRule, who: Any, wanted: int = 1, *, up_to: bool = False) -> Any:
         if self.enqueues:
             last = self.store.take()
             self.store.put(last)
         return dequeue(self, who, wanted, up_to=up_to)
-
-    monkeypatch.setattr(FifoRule, "dequeue", wrong_end)
 
     assert plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
@@ -226,12 +224,10 @@ def test_the_law_finds_a_queue_that_loses_the_element_of_a_cancelled_step(
     """A cancelled enqueue is taken out of the queue although its producer was told that it is in."""
     market = Market([1, 2], 1, 1, cancelled=frozenset({(1, 2)}))
 
-    def losing(self: FifoRule, who: Any) -> Any:
+    @planted(monkeypatch, FifoRule, "cancel")
+    def losing(cancel: Any, self: FifoRule, who: Any) -> Any:
         self.store.clear()
         return cancel(self, who)
-
-    cancel: Callable[..., Any] = FifoRule.cancel
-    monkeypatch.setattr(FifoRule, "cancel", losing)
 
     plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
@@ -243,6 +239,7 @@ def test_the_law_finds_a_shuffle_queue_that_gives_what_has_to_stay(monkeypatch: 
     plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
+@pytest.mark.usefixtures("only_the_law")
 def test_the_law_finds_priorities_whose_ties_come_out_last_first(monkeypatch: pytest.MonkeyPatch) -> None:
     market = Market([1, 1], 1, 3, kind="priority")
 

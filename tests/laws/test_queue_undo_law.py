@@ -22,7 +22,9 @@ from actorflow.dataflow.engine.step import Step
 from actorflow.dataflow.state.queue_rule import QueueRule
 from actorflow.dataflow.state.queue_store import FirstIn
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 KINDS = ("fifo", "shuffle", "priority", "padding")
 ENDS = (errors.QueueClosed, errors.OutOfRange, asyncio.CancelledError)
@@ -130,8 +132,7 @@ class Works:
         await asyncio.gather(*closers)
 
         assert all(isinstance(end, ENDS) for end in ends if end is not None), ends
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
         doubtful = set(put[-1:]) if ends[0] is not None else set()
         left = await self.drained(session)
         count_all(put, doubtful, [*taken, *left], await self.trained(session))
@@ -218,11 +219,9 @@ def test_the_law_finds_a_queue_that_puts_back_in_the_wrong_place(monkeypatch: py
 
 def test_the_law_finds_a_block_that_does_not_say_what_it_has_used(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Works("fifo", 4, 2, 1, frozenset({(3, 6), (3, 8)}), atomic=True)
-    used = Step.mark_used
 
-    def forgetful(self: Step, nodes: Any, live: Any) -> None:
+    @planted(monkeypatch, Step, "mark_used")
+    def forgetful(used: Any, self: Step, nodes: Any, live: Any) -> None:
         used(self, [node for node in nodes if node.plan.op == "lock_variable"], live)
-
-    monkeypatch.setattr(Step, "mark_used", forgetful)
 
     plan_of_the_fault(simulated(work.graph, work.judged, starvation_s=None))

@@ -40,7 +40,8 @@ from tests.cluster.policies import MANY, policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.replaying import replayed
 from tests.cluster.training import LINKS, Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 
 @dataclass
@@ -230,28 +231,24 @@ def test_a_reader_sees_what_serial_sgd_gives_whenever_it_reads() -> None:
 
 def loses_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable that counts its third update and does not make it."""
-    commit = Register.commit
 
-    def lossy(self: Register, group: Any) -> int:
+    @planted(monkeypatch, Register, "commit")
+    def lossy(commit: Any, self: Register, group: Any) -> Any:
         if self.version == 3:
             self.staged.pop(group)
             self.version += 1
             return self.version
         return commit(self, group)
 
-    monkeypatch.setattr(Register, "commit", lossy)
-
 
 def notes_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard that notes two updates at its third."""
-    committed = Participant.committed
 
-    def early(self: Participant) -> Any:
+    @planted(monkeypatch, Participant, "committed")
+    def early(committed: Any, self: Participant) -> Any:
         done = committed(self)
         self.version += self.version == 3
         return done
-
-    monkeypatch.setattr(Participant, "committed", early)
 
 
 def reads_while_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +276,7 @@ def reads_while_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PendingUpdate, "commit", lasting)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

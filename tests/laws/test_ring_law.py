@@ -9,9 +9,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import WireError
-from actorflow.transport.rules import ring_buffer
-from actorflow.transport.rules.ring_buffer import PAGE, RingReader, RingWriter, slot_bytes
-from tests.strategies import examples
+from actorflow.transport.rules.ring_buffer import CONSUMED, PAGE, RingReader, RingWriter, slot_bytes
+from tests.support.strategies import examples
 
 TOKEN = bytes(range(16))
 CAPACITY = 1024
@@ -44,10 +43,11 @@ class Pair:
     def write(self, size: int) -> int | None:
         self.n += 1
         payload = bytes((self.n + i) % 256 for i in range(size))
-        before = {at: bytes(self.reader._slots[at % CAPACITY :][:n]) for at, n in self.unread()}
+        slots = self.memory[PAGE:]
+        before = {at: bytes(slots[at % CAPACITY :][:n]) for at, n in self.unread()}
         position = self.writer.put(memoryview(payload))
         for at, was in before.items():  # what is unread was not written to
-            assert bytes(self.reader._slots[at % CAPACITY :][: len(was)]) == was
+            assert bytes(slots[at % CAPACITY :][: len(was)]) == was
         if position is not None:
             assert position not in self.written
             self.written[position] = payload
@@ -163,9 +163,9 @@ def test_garbage_in_the_header_is_refused_or_costs_only_whoever_wrote_it(
     for at, number in garbage:
         header[at] = number
     if consumed is not None:
-        header[ring_buffer._CONSUMED] = consumed
+        header[CONSUMED] = consumed
     before, head, was = pair.reader.consumed, pair.writer.head, pair.writer.consumed
-    told = header[ring_buffer._CONSUMED]
+    told = header[CONSUMED]
     try:
         pair.writer.put(memoryview(b"x"))
         assert was <= told <= head
@@ -175,19 +175,19 @@ def test_garbage_in_the_header_is_refused_or_costs_only_whoever_wrote_it(
     assert pair.reader.consumed == before
 
 
-def overwrites(writer: Any, payload: memoryview) -> int:
+def overwrites(self: Any, payload: memoryview) -> int:
     """A writer that does not ask what was read."""
-    size, head = len(payload), writer.head
+    size, head = len(payload), self.head
     position: int = head if head % CAPACITY + size <= CAPACITY else head - head % CAPACITY + CAPACITY
     at = position % CAPACITY
-    writer._slots[at : at + size] = payload
-    writer.head = position + slot_bytes(size)
+    self._slots[at : at + size] = payload
+    self.head = position + slot_bytes(size)
     return position
 
 
-def believes(reader: Any, position: int, size: int) -> memoryview:
+def believes(self: Any, position: int, size: int) -> memoryview:
     """A reader that takes a place at its word."""
-    found: memoryview = reader._slots[position % CAPACITY :][:size]
+    found: memoryview = self._slots[position % CAPACITY :][:size]
     return found.toreadonly()
 
 

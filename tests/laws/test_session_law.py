@@ -15,9 +15,10 @@ import actorflow as af
 from actorflow import errors, sim
 from actorflow.kernels.device.device import Device
 from actorflow.sim.engine.schedulers import Schedule
-from tests import reference
 from tests.graph.programs import Program, programs
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support import reference
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -94,13 +95,11 @@ def test_the_law_finds_a_device_that_keeps_one_job_at_a_time(monkeypatch: pytest
 
     main = simulated(layers.graph, body)
     right = sim.run(main, limits=LIMITS).result
-    submit: Callable[..., None] = Device.submit
 
-    def forgetful(self: Any, job: Callable[[], Any], done: Any) -> None:
+    @planted(monkeypatch, Device, "submit")
+    def forgetful(submit: Any, self: Any, job: Callable[[], Any], done: Any) -> None:
         self.job = job
         submit(self, lambda: self.job(), done)
-
-    monkeypatch.setattr(Device, "submit", forgetful)
 
     async def wrong() -> None:
         assert await main() == right

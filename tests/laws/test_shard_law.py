@@ -38,7 +38,8 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values.arrays import same
 from tests.coord.serial import Values, serial
 from tests.coord.shards import Shards, pulled
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 RULE = af.optim.momentum(0.3)
 """Has state, and unlike Adam it passes on every bit of a gradient."""
@@ -265,7 +266,7 @@ class Run:
             with pytest.raises(errors.CoordinationError):  # it comes to an end
                 await pulled(ref, 1000, 1000)
         actors: list[Any] = self.world.actors[:living]
-        assert all(actor._over for actor in actors), "everything ends"
+        assert all(actor.is_over for actor in actors), "everything ends"
         records = [actor.record for actor in actors]
         if not self.script.alone and living == len(NAMES):
             sets = [[(stage.version, sorted(stage.chosen)) for stage in record] for record in records]
@@ -283,7 +284,7 @@ class Run:
                 assert equal(dict(each.values), versions[each.version]), f"a pull saw {each.version} torn"
         values = {name: (await self.world.variables[name].ask(Read()))[0] for name in names}
         assert equal(values, versions[-1]), "the variables are those of the serial reference"
-        optimizer = self.world.actors[shard]._bound
+        optimizer = self.world.actors[shard].optimizer
         assert (optimizer.count, self.world.actors[shard].version) == (len(record), len(record))
 
 
@@ -420,13 +421,10 @@ def test_the_law_finds_a_discard_that_is_a_commit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    why: Any = Contributions._why_not
-
-    def unseen(self: Contributions, *offered: Any) -> Any:
+    @planted(monkeypatch, Contributions, "_why_not")
+    def unseen(why: Any, self: Contributions, *offered: Any) -> Any:
         self._seen.clear()
         return why(self, *offered)
-
-    monkeypatch.setattr(Contributions, "_why_not", unseen)
 
     found = (AssertionError, errors.Deadlock)  # the law's, or a shard has found it of itself, and is dead
     plan_of_the_fault(program(Script(needed=1, fresh=False, twice=frozenset({1}), alone=True)), found)
@@ -435,12 +433,10 @@ def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.Mo
 def test_the_law_finds_a_shard_that_waits_for_ever_when_another_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def deaf(self: Any, message: RunEnded) -> None:
+    @planted(monkeypatch, ShardActor, "_end")
+    async def deaf(end: Any, self: Any, message: RunEnded) -> None:
         if message.error is None:
             await end(self, message)
-
-    end: Any = ShardActor._end
-    monkeypatch.setattr(ShardActor, "_end", deaf)
 
     plan_of_the_fault(program(Script(loses=5)))
 

@@ -16,7 +16,8 @@ from actorflow.dataflow.engine.resources import InitialValue, Resources
 from actorflow.dataflow.state.register import Register
 from actorflow.dataflow.state.shared_names import Containers
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 FIRST = 1 << 20  # more than all that is added
 
@@ -92,15 +93,13 @@ def test_the_law_finds_sessions_that_each_give_a_first_value(monkeypatch: pytest
 
 def test_the_law_finds_a_table_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every session makes state of its own under the shared name."""
-    found = Containers.open
 
-    def forgetful(self: Containers[Any], definition: Any, *contents: Any) -> Any:
+    @planted(monkeypatch, Containers, "open")
+    def forgetful(found: Any, self: Containers[Any], definition: Any, *contents: Any) -> Any:
         held = found(self, definition, *contents)
         if held is not None and definition.name == "look":
             self.entries.clear()
             return None
         return held
-
-    monkeypatch.setattr(Containers, "open", forgetful)
 
     plan_of_the_fault(shared([2]), most=2)

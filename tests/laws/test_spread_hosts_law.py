@@ -19,8 +19,9 @@ from actorflow.sim.world.host import Host
 from actorflow.sim.world.world import World
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import Model, in_one_process
-from tests.spreading import SCOPES, processes
-from tests.strategies import FOUND, LIMITS, examples, run_drawn
+from tests.support.faults import planted
+from tests.support.spreading import SCOPES, processes
+from tests.support.strategies import FOUND, LIMITS, examples, run_drawn
 
 NAMES = ("p0", "p1", "p2")
 
@@ -225,16 +226,14 @@ def test_the_law_finds_a_rendezvous_that_drops_what_comes_before_start(
 ) -> None:
     """Over a network a token of one host overtakes the Start of another; then its step would hang."""
     ring = Ring()
-    token = Rendezvous.token
 
-    def forgetful(self: Rendezvous, *about: Any) -> Ruling:
+    @planted(monkeypatch, Rendezvous, "token")
+    def forgetful(token: Any, self: Rendezvous, *about: Any) -> Any:
         ruling = token(self, *about)
         if ruling is Ruling.WAITS:
             self.early -= sum(map(len, self._sessions[about[0]].early.values()))
             self._sessions[about[0]].early.clear()
         return ruling
-
-    monkeypatch.setattr(Rendezvous, "token", forgetful)
 
     @settings(**FOUND, max_examples=300)
     @given(schedule=sim.schedules())

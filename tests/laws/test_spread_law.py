@@ -20,8 +20,10 @@ from actorflow.dataflow.remote.step_completion import StepCompletion
 from actorflow.graph.serial import from_data, to_data
 from actorflow.sim.engine.schedulers import Schedule
 from tests.graph.programs import Program, programs
-from tests.spreading import SCOPES, Cluster, spread
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn
+from tests.support.faults import planted
+from tests.support.spreading import SCOPES, Cluster, spread
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn
+from tests.support.turns import turns
 
 
 def in_one_process(graph: af.Graph) -> af.Graph:
@@ -30,11 +32,6 @@ def in_one_process(graph: af.Graph) -> af.Graph:
     for one in (*data["nodes"], *data["resources"]):
         one["device"] = ""
     return from_data(data, constants, graph.objects)
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 # -- values do not depend on the placement -------------------------------------------------------------
@@ -269,14 +266,13 @@ def test_steps_that_fail_or_are_cancelled_leave_no_token_no_step_and_no_lease(
 
 def test_the_law_finds_an_abort_that_reaches_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = Busy()
-    fail = StepCompletion.fail
 
-    def forgetful(self: StepCompletion, error: Any) -> tuple[str, ...]:
+    @planted(monkeypatch, StepCompletion, "fail")
+    def forgetful(fail: Any, self: StepCompletion, error: Any) -> tuple[str, ...]:
         fail(self, error)
         self.aborting = set(sorted(self.aborting)[:1])
         return tuple(self.aborting)
 
-    monkeypatch.setattr(StepCompletion, "fail", forgetful)
     main = spread(busy.graph, lambda cluster: busy.judged(cluster, [-1], []))
 
     plan_of_the_fault(main, most=2)

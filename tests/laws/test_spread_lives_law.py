@@ -17,8 +17,9 @@ from actorflow.dataflow.remote.runner import Lost
 from actorflow.session.distributed import DistributedBackend
 from actorflow.session.plan_cache import PlanCache
 from actorflow.sim.engine.schedulers import Schedule
-from tests.spreading import SCOPES, Cluster, spread
-from tests.strategies import LIMITS, examples
+from tests.support.spreading import SCOPES, Cluster, spread
+from tests.support.strategies import LIMITS, examples
+from tests.support.turns import turns
 
 
 class Change(NamedTuple):
@@ -44,11 +45,6 @@ changes = st.builds(
     restarts=st.booleans(),
     told=st.booleans(),
 )
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 class Weights:
@@ -85,7 +81,7 @@ class Weights:
             assert float(await session.run(fetch, feeds)) == value
         await cluster.check_empty()
         plans = session.stats().plans
-        assert all(len(runner._parts) <= plans for runner in cluster.runners.values())
+        assert all(len(runner.parts) <= plans for runner in cluster.runners.values())
         return sum(not isinstance(result, errors.PeerLost) for result in results)
 
     async def change(self, cluster: Cluster, change: Change, lives: dict[str, int]) -> None:

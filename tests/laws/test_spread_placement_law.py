@@ -17,8 +17,8 @@ from actorflow.plan.placement.placer import Moves, Placer
 from actorflow.plan.placement.scheduling_problem import DeviceLink
 from actorflow.sim.engine.schedulers import Schedule
 from tests.laws.test_spread_law import in_one_process
-from tests.spreading import SCOPES, Cluster, processes, spread
-from tests.strategies import LIMITS, examples, run_drawn
+from tests.support.spreading import SCOPES, Cluster, processes, spread
+from tests.support.strategies import LIMITS, examples, run_drawn
 
 OPS = (af.add, af.multiply, af.maximum)
 

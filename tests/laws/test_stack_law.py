@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,9 @@ from actorflow.dataflow.state.counter_rule import CounterRule
 from actorflow.dataflow.state.stack_rule import StackRule
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.sessions import assert_no_step_left
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,7 @@ class Shared:
         await client(len(self.clients), ["pop", "next"])
         verdict = sim.checkers.linearizable(recorder.history(), Both())
         assert verdict.ok, verdict.explain()
-        stats = session.stats()
-        assert stats.live + stats.waiting == 0, "no step is left behind"
+        assert_no_step_left(session)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -110,13 +110,11 @@ def test_what_is_popped_and_counted_has_one_history(
 
 def test_the_law_finds_a_stack_that_gives_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = Shared([["push", "push", "pop"]], frozenset())
-    pop = StackRule.pop
 
-    def first(self: StackRule, who: Any) -> Any:
+    @planted(monkeypatch, StackRule, "pop")
+    def first(pop: Any, self: StackRule, who: Any) -> Any:
         self.elements.reverse()
         return pop(self, who)
-
-    monkeypatch.setattr(StackRule, "pop", first)
 
     plan_of_the_fault(simulated(shared.graph, shared.judged), most=1)
 
@@ -124,14 +122,12 @@ def test_the_law_finds_a_stack_that_gives_the_first(monkeypatch: pytest.MonkeyPa
 def test_the_law_finds_a_counter_that_gives_a_number_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second number is not counted, so a third who asks gets it again."""
     shared = Shared([["next"], ["next"]], frozenset())
-    following: Callable[..., Any] = CounterRule.next
 
-    def twice(self: CounterRule, who: Any) -> Any:
+    @planted(monkeypatch, CounterRule, "next")
+    def twice(following: Any, self: CounterRule, who: Any) -> Any:
         answers = following(self, who)
         if self.value == 2:
             self.value = 1
         return answers
-
-    monkeypatch.setattr(CounterRule, "next", twice)
 
     plan_of_the_fault(simulated(shared.graph, shared.judged), most=1)

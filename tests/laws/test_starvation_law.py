@@ -18,7 +18,8 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.progress_check import NEVER, STILL
 from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 GRACE_S = 5.0
 SLACK_S = 0.05
@@ -185,13 +186,10 @@ def test_a_take_starves_exactly_when_nobody_was_there_for_the_grace_period(
 def test_the_law_finds_a_rule_that_counts_producers_that_have_gone(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    leave = Producers.leave
-
-    def staying(self: Producers, resources: Any, error: BaseException | None = None) -> None:
+    @planted(monkeypatch, Producers, "leave")
+    def staying(leave: Any, self: Producers, resources: Any, error: BaseException | None = None) -> None:
         if error is not None or not next(iter(resources)).startswith("filled"):
             leave(self, resources, error)
-
-    monkeypatch.setattr(Producers, "leave", staying)
 
     days = Days(((Put(0.0, 1.0), Put(0.0, 11.0)),), ((0.0, 0.0, 0.0),), kind)
 

@@ -17,7 +17,7 @@ from actorflow import errors, sim
 from actorflow.dataflow.state.progress_check import STILL, ProgressVerdict
 from actorflow.dataflow.state.starvation_detector import Producers, StarvationDetector
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 GRACE_S = 5.0
 NAMES = ("a", "b", "c")

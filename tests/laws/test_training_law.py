@@ -26,7 +26,8 @@ from actorflow.training.batches import Batches
 from actorflow.training.events import EpochDone, Event, StepDone
 from actorflow.training.trainer import train
 from tests.laws.test_pipeline_law import STAGES, Failing, Watched
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 
 def fed(values: Any) -> dict[str, Any]:
@@ -181,13 +182,11 @@ def test_the_law_finds_batches_that_are_not_left(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_law_finds_a_position_of_what_was_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    position = Batches.position
-
-    def ahead(self: Any) -> Any:
+    @planted(monkeypatch, Batches, "position")
+    def ahead(position: Any, self: Any) -> Any:
         stream, unfixed = position(self)
         assert stream is not None
         ready = sum(stage.fill for stage in self.stats().stages[-2:])
         return {**stream, "taken": stream["taken"] + ready}, unfixed
 
-    monkeypatch.setattr(Batches, "position", ahead)
     plan_of_the_fault(in_two(3, chance=False))

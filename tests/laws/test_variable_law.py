@@ -20,7 +20,8 @@ from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from actorflow.values.spec import spec
-from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 NOBODY: frozenset[tuple[int, int]] = frozenset()
 
@@ -180,9 +181,9 @@ def test_histories_of_concurrent_and_cancelled_steps_are_linearizable(
 def test_the_law_finds_a_variable_that_reads_a_stale_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     """A read that finds others waiting behind it gets the snapshot from before the last write."""
     shared = Shared()
-    handle = VariableActor.handle
 
-    def stale(self: Any, body: Any) -> Any:
+    @planted(monkeypatch, VariableActor, "handle")
+    def stale(handle: Any, self: Any, body: Any) -> Any:
         if type(body) is ReadValue and self.ref.data and getattr(self, "before", None) is not None:
             return self.before
         before = self.register.value
@@ -190,8 +191,6 @@ def test_the_law_finds_a_variable_that_reads_a_stale_snapshot(monkeypatch: pytes
         if self.register.value is not before:
             self.before = before
         return answer
-
-    monkeypatch.setattr(VariableActor, "handle", stale)
 
     async def body(session: af.Session) -> None:
         verdict = await shared.serve(session, [["assign", "assign"], ["read", "read"]])
@@ -242,15 +241,15 @@ def test_a_write_that_is_sent_again_is_applied_once(
 
 def test_the_law_finds_a_variable_that_knows_its_last_write_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """An old write that comes late is taken for a new one."""
-    write = Register.write
 
-    def forgetful(self: Register, kind: WriteMode, value: Any, source: Source, sequence: int) -> Any:
+    @planted(monkeypatch, Register, "write")
+    def forgetful(
+        write: Any, self: Register, kind: WriteMode, value: Any, source: Source, sequence: int
+    ) -> Any:
         last = self.last.get(source)
         if last is not None and sequence < last[0]:
             del self.last[source]
         return write(self, kind, value, source, sequence)
-
-    monkeypatch.setattr(Register, "write", forgetful)
 
     assert plan_of_the_fault(retried([[2, 1]], 2), most=2)
 
@@ -258,15 +257,13 @@ def test_the_law_finds_a_variable_that_knows_its_last_write_alone(monkeypatch: p
 def test_the_law_finds_a_retried_write_that_is_applied_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that finds others waiting behind it is sent again, and nobody looks at its number."""
     shared = Shared()
-    handle = VariableActor.handle
 
-    def twice(self: Any, body: Any) -> Any:
+    @planted(monkeypatch, VariableActor, "handle")
+    def twice(handle: Any, self: Any, body: Any) -> Any:
         if type(body) is WriteValue and self.ref.data:
             handle(self, body)
             body = replace(body, sequence=body.sequence + 1_000)
         return handle(self, body)
-
-    monkeypatch.setattr(VariableActor, "handle", twice)
 
     async def body(session: af.Session) -> None:
         verdict = await shared.serve(session, [["add"], ["read", "add"]])

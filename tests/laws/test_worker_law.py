@@ -25,7 +25,8 @@ from actorflow.sim.engine.simulate import Main
 from actorflow.training.batches import opening
 from tests.coord.counterparts import BEAT_S, Chief, Net, Shard, Turn, version_of
 from tests.coord.replicas import executor
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 delays = st.tuples(*[st.sampled_from([0.0, 0.0, 0.3, 3.0])] * 2)
 turns_drawn = st.lists(
@@ -153,8 +154,10 @@ def test_every_permit_is_concluded_once_and_with_the_bits_of_the_serial_computat
 
 
 def test_the_law_finds_work_that_goes_on_under_a_permit_of_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = WorkerState._drop_work
-    monkeypatch.setattr(WorkerState, "_drop_work", lambda state: dropped(state)[1:])
+    @planted(monkeypatch, WorkerState, "_drop_work")
+    def going_on(dropped: Any, self: WorkerState) -> Any:
+        return dropped(self)[1:]
+
     monkeypatch.setattr(
         WorkerState, "conclude", lambda state, message: (worker_state.TellCoordinator(message),)
     )
@@ -165,8 +168,9 @@ def test_the_law_finds_work_that_goes_on_under_a_permit_of_old(monkeypatch: pyte
 
 
 def test_the_law_finds_a_worker_that_drops_a_permit_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = WorkerState._drop_work
-    monkeypatch.setattr(WorkerState, "_drop_work", lambda state: dropped(state)[:1])
+    @planted(monkeypatch, WorkerState, "_drop_work")
+    def silent(dropped: Any, self: WorkerState) -> Any:
+        return dropped(self)[:1]
 
     plan_of_the_fault(judged([Turn(pull_s=(0.3, 0.0), then="next"), Turn()]), most=2)
 
@@ -186,12 +190,9 @@ def test_the_law_finds_a_step_that_is_numbered_by_itself(monkeypatch: pytest.Mon
 
 
 def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    contributed = ContributionPipeline._contribute
-
-    async def hasty(self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
+    @planted(monkeypatch, ContributionPipeline, "_contribute")
+    async def hasty(contributed: Any, self: ContributionPipeline, shard: Any, *rest: Any) -> Any:
         return Stored(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
-
-    monkeypatch.setattr(ContributionPipeline, "_contribute", hasty)
 
     plan_of_the_fault(judged([Turn(), Turn()]), most=2)
 

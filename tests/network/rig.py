@@ -26,10 +26,11 @@ from actorflow.transport.rules.address import Tcp, place
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.zeromq import Endpoint, Keyring
 from actorflow.transport.zeromq.options import Options
-from tests.busy import HANG_S
-from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed
 from tests.network.proxy import Proxy
+from tests.support.busy import HANG_S
+from tests.support.events import drain
+from tests.support.linear import regression
 
 LINKS = LinkSettings(silence_s=1.5, busy_s=1.5, gone_s=1.0, heartbeat_s=0.3, resend_s=0.1)
 OPTIONS = Options(heartbeat_s=0.3, frozen_s=1.0, handshake_s=1.0, reconnect_s=0.02, reconnect_most_s=0.1)
@@ -148,8 +149,7 @@ class Rig(ConnectedCluster):
         self.updates = trainer.record
         try:
             async with asyncio.timeout(DEADLINE_S):
-                async for _ in trainer.run(**limits):
-                    pass
+                await drain(trainer.run(**limits))
         except ActorflowError as error:
             self.failure = error
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy import HANG_S
 from tests.kill.harming import PROGRAM, ROOT
 from tests.kill.judging import judge_updates
 from tests.kill.notes import read, updated
+from tests.support.busy import HANG_S
 
 SCRIPT = Path(__file__).with_name("namespaces.sh")
 STEPS = 150

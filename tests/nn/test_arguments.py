@@ -11,7 +11,7 @@ import pytest
 
 import actorflow as af
 from actorflow import ops
-from tests.nn.running import fetch
+from tests.support.sessions import run_step
 
 WRONG: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
@@ -198,7 +198,7 @@ def test_values_of_ones_own_are_taken_and_must_have_the_shape() -> None:
         ):
             af.nn.Dense(4, 3, weights=lambda shape, dtype: own)
 
-    np.testing.assert_array_equal(fetch(graph, dense.w), own)
+    np.testing.assert_array_equal(run_step(graph, dense.w), own)
 
 
 def refusal(layer: Callable[[], Any]) -> af.errors.ActorflowError:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from tests.nn.running import run
+from tests.support.sessions import run_steps
 
 
 def drawn(*shape: int) -> np.ndarray:
@@ -24,7 +24,7 @@ def test_a_step_that_computes_the_values_updates_the_averages() -> None:
     first, second = drawn(4, 5, 3), drawn(2, 2, 3)
     averages = [norm.moving_mean, norm.moving_variance]
 
-    _, one, _, two = run(graph, (y, {x: first}), (averages, {}), (y, {x: second}), (averages, {}))
+    _, one, _, two = run_steps(graph, (y, {x: first}), (averages, {}), (y, {x: second}), (averages, {}))
 
     mean, variance = np.zeros(3), np.ones(3)
     for batch, (held, spread) in ((first, one), (second, two)):
@@ -43,7 +43,7 @@ def test_evaluation_uses_the_averages_and_leaves_them() -> None:
     batch, other = drawn(8, 3), drawn(5, 3)
     averages = [norm.moving_mean, norm.moving_variance]
 
-    _, (mean, variance), value, after = run(
+    _, (mean, variance), value, after = run_steps(
         graph, (trained, {x: batch}), (averages, {}), (tested, {x: other}), (averages, {})
     )
 
@@ -59,7 +59,7 @@ def test_a_training_step_updates_the_averages_though_nobody_asks() -> None:
         update = af.minimize(af.mean(norm(x, training=True) ** 3), af.optim.sgd(0.1))
     batch = drawn(8, 3)
 
-    (before,), _, after = run(
+    (before,), _, after = run_steps(
         graph,
         ([norm.scale], {}),
         (update, {x: batch}),
@@ -79,7 +79,7 @@ def test_an_empty_batch_leaves_the_averages(shape: tuple[int | None, ...]) -> No
     averages = [norm.moving_mean, norm.moving_variance]
     nothing = np.zeros([0 if size is None else size for size in shape], "float32")
 
-    _, before, value, after, _, later = run(
+    _, before, value, after, _, later = run_steps(
         graph,
         (first, {full: drawn(4, 3)}),
         (averages, {}),
@@ -108,7 +108,7 @@ def test_a_batch_of_one_leaves_the_variance_finite() -> None:
         x = af.placeholder("float32", (None, 3))
         y = norm(x, training=True)
 
-    value, variance = run(graph, (y, {x: drawn(1, 3)}), (norm.moving_variance, {}))
+    value, variance = run_steps(graph, (y, {x: drawn(1, 3)}), (norm.moving_variance, {}))
 
     np.testing.assert_array_equal(value, np.zeros((1, 3)))
     np.testing.assert_allclose(variance, 0.9)

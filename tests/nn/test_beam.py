@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow.errors import SpecError
-from tests.nn.running import fetch
 from tests.nn.test_decoding import greedily, log_probabilities, step
-from tests.strategies import examples
+from tests.support.sessions import run_step
+from tests.support.strategies import examples
 
 TOKENS = 4
 
@@ -57,7 +57,7 @@ def test_a_search_that_is_wide_enough_finds_the_best_of_all_sequences(
         )
 
     fed = {first: [f for f, _ in firsts], state: [s for _, s in firsts]}
-    tokens, lengths, scores = fetch(graph, found, fed)
+    tokens, lengths, scores = run_step(graph, found, fed)
 
     assert found.tokens.spec.shape == (rows if static else None, width, longest)
     for r, (token, at) in enumerate(firsts):
@@ -81,7 +81,7 @@ def test_a_width_of_one_is_greedy(end: int | None) -> None:
         first, state = af.constant([0, 1, 2, 3], "int32"), af.constant([3, 0, 1, 1], "int32")
         found = af.nn.beam_search(step, first, state, width=1, end=end, longest=5)
 
-    tokens, lengths, scores = fetch(graph, found)
+    tokens, lengths, scores = run_step(graph, found)
 
     for r in range(4):
         wanted, length, score = greedily(r, [3, 0, 1, 1][r], end, 5)
@@ -108,7 +108,7 @@ def test_states_of_several_tensors_follow_their_sequences() -> None:
         gains = af.take_along_axis(af.nn.log_softmax(logits(outputs)), af.expand_dims(best, -1), -1)
         again, best_score = af.sum(gains[:, :, 0], 1), wide.scores[:, 0]
 
-    scores, wanted = fetch(graph, [best_score, again])
+    scores, wanted = run_step(graph, [best_score, again])
 
     np.testing.assert_allclose(scores, wanted, rtol=1e-5)
 

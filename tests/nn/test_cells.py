@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,14 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import SpecError
-from tests.nn.running import fetch, names
+from tests.nn.naming import names
+from tests.support import arrays
+from tests.support.sessions import run_step
 
 ROWS, INPUTS, UNITS = 3, 4, 5
 
 
-def drawn(*shape: int, dtype: str = "float64") -> np.ndarray:
-    found: np.ndarray = np.random.default_rng(shape).normal(size=shape).astype(dtype)
-    return found
+drawn = partial(arrays.drawn, dtype="float64")
 
 
 def sigmoid(x: np.ndarray) -> Any:
@@ -58,7 +59,7 @@ def test_a_simple_cell_is_a_tanh_of_a_sum() -> None:
         relu = af.nn.RNNCell(INPUTS, UNITS, activation=af.nn.relu, **SETTINGS)
         other, _ = relu(drawn(ROWS, INPUTS), drawn(ROWS, UNITS))
 
-    y, s, variables, z, others = fetch(graph, [output, state, cell.variables, other, relu.variables])
+    y, s, variables, z, others = run_step(graph, [output, state, cell.variables, other, relu.variables])
 
     np.testing.assert_allclose(y, rnn_step(drawn(ROWS, INPUTS), drawn(ROWS, UNITS), *variables))
     np.testing.assert_array_equal(y, s)
@@ -71,7 +72,7 @@ def test_an_lstm_has_the_gates_i_f_g_o() -> None:
         cell = af.nn.LSTMCell(INPUTS, UNITS, **SETTINGS)
         output, state = cell(drawn(ROWS, INPUTS), (drawn(ROWS, UNITS), drawn(ROWS, UNITS) * 2))
 
-    y, (h, c), variables = fetch(graph, [output, state, cell.variables])
+    y, (h, c), variables = run_step(graph, [output, state, cell.variables])
 
     wanted = lstm_step(drawn(ROWS, INPUTS), (drawn(ROWS, UNITS), drawn(ROWS, UNITS) * 2), *variables)
     np.testing.assert_allclose(h, wanted[0])
@@ -85,7 +86,7 @@ def test_a_gru_has_the_gates_r_z_n(reset_after: bool) -> None:
         cell = af.nn.GRUCell(INPUTS, UNITS, reset_after=reset_after, **SETTINGS)
         output, state = cell(drawn(ROWS, INPUTS), drawn(ROWS, UNITS))
 
-    y, s, variables = fetch(graph, [output, state, cell.variables])
+    y, s, variables = run_step(graph, [output, state, cell.variables])
 
     w, u, b, bu = variables if reset_after else (*variables, None)
     np.testing.assert_allclose(y, gru_step(drawn(ROWS, INPUTS), drawn(ROWS, UNITS), w, u, b, bu))
@@ -101,7 +102,7 @@ def test_a_cell_begins_with_zeros(rows: int | None) -> None:
         from_zeros, _ = cell(x, (af.zeros_like(h), af.zeros_like(c)))
         two = cell.initial(2)
 
-    one, other, begun = fetch(
+    one, other, begun = run_step(
         graph, [from_nothing, from_zeros, two], {x: drawn(rows or 0, 2, dtype="float32")}
     )
 
@@ -116,7 +117,7 @@ def test_first_values() -> None:
         lstm, gru = af.nn.LSTMCell(2, 3), af.nn.GRUCell(2, 3)
         plain = af.nn.LSTMCell(2, 3, forget_bias=0.0, name="plain")
 
-    b, other, u = fetch(graph, [lstm.b, plain.b, gru.u])
+    b, other, u = run_step(graph, [lstm.b, plain.b, gru.u])
 
     assert names(lstm.variables) == ["lstm/w", "lstm/u", "lstm/b"]
     assert names(gru.variables) == ["gru/w", "gru/u", "gru/b", "gru/bu"]
@@ -162,7 +163,7 @@ def test_cells_are_those_of_torch(kind: str) -> None:
             )
         mine, state = af.nn.rnn(cell, xs, time_major=True)
         (slope,) = af.gradients(af.sum(mine**2), [xs])
-    found, grad, end = fetch(graph, [mine, slope, state], {xs: x})
+    found, grad, end = run_step(graph, [mine, slope, state], {xs: x})
 
     np.testing.assert_allclose(found, outputs.detach().numpy(), rtol=1e-10)
     np.testing.assert_allclose(grad, given.grad.numpy(), rtol=1e-9)

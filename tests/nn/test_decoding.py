@@ -9,7 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import SpecError
-from tests.nn.running import fetch, run
+from tests.support.sessions import run_step, run_steps
 
 TABLE = np.random.default_rng(3).normal(size=(4, 4, 5)).astype(np.float32) * 2  # [state, token] -> logits
 
@@ -48,7 +48,7 @@ def test_greedy_is_the_plain_loop(end: int | None, static: bool) -> None:
         state = af.placeholder("int32", (5 if static else None,), name="state")
         found = af.nn.greedy(step, first, state, end=end, longest=longest)
 
-    tokens, lengths, scores = fetch(graph, found, {first: firsts, state: states})
+    tokens, lengths, scores = run_step(graph, found, {first: firsts, state: states})
 
     assert found.tokens.spec.shape == (5 if static else None, longest)
     for r in range(5):
@@ -69,7 +69,7 @@ def test_decoding_ends_when_all_sequences_have_ended() -> None:
 
         found = af.nn.greedy(counted, turns, turns, end=0, longest=50)
 
-    tokens, lengths, _ = fetch(graph, found)  # a fourth turn would be an error
+    tokens, lengths, _ = run_step(graph, found)  # a fourth turn would be an error
 
     assert lengths.tolist() == [3, 3]
     assert tokens[:, :4].tolist() == [[1, 1, 0, 0]] * 2
@@ -89,7 +89,7 @@ def test_samples_come_as_often_as_their_probabilities_say() -> None:
                 longest=2,
                 **settings,
             )
-        tokens: np.ndarray = fetch(graph, found.tokens)
+        tokens: np.ndarray = run_step(graph, found.tokens)
         assert (tokens[:, 0] != tokens[:, 1]).any()  # each turn draws anew
         counts: np.ndarray = np.bincount(tokens.reshape(-1), minlength=4)
         return counts / tokens.size
@@ -105,7 +105,7 @@ def test_sampling_is_the_same_for_the_same_seed_and_step_and_other_in_the_next()
         with af.Graph(seed=1) as graph:
             state = af.zeros((6,), "int32")
             found = af.nn.sample(step, state, state, end=None, longest=8, seed=4)
-        return run(graph, (found.tokens, {}), (found.tokens, {}))
+        return run_steps(graph, (found.tokens, {}), (found.tokens, {}))
 
     one, other = drawn(), drawn()
 
@@ -119,7 +119,7 @@ def test_scores_of_samples_are_those_of_the_model() -> None:
         first = af.constant([0, 1, 2], "int32")
         found = af.nn.sample(step, first, first, end=3, longest=5, temperature=3.0)
 
-    tokens, lengths, scores = fetch(graph, found)
+    tokens, lengths, scores = run_step(graph, found)
 
     for r in range(3):
         token = state = r

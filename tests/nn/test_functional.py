@@ -9,14 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import GraphError, SpecError
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
+from tests.support.sessions import run_step
 
 
 def ones(*shape: int) -> np.ndarray:
@@ -42,7 +35,7 @@ def test_reads_give_the_other_weights_inside_the_call_and_nothing_is_written(how
         }[how]
         before, other, after = layer(X), af.nn.apply(layer, weights, X), layer(X)
 
-    for found, told in zip(run(graph, [before, other, after, layer.w]), (12, 61, 12, 2), strict=True):
+    for found, told in zip(run_step(graph, [before, other, after, layer.w]), (12, 61, 12, 2), strict=True):
         np.testing.assert_array_equal(found, np.full(found.shape, told))
 
 
@@ -51,7 +44,7 @@ def test_weights_that_are_left_out_are_the_own_ones() -> None:
         layer = dense()
         other = af.nn.apply(layer, {layer.b: ones(2)}, X)
 
-    np.testing.assert_array_equal(run(graph, other), [[13, 13]])
+    np.testing.assert_array_equal(run_step(graph, other), [[13, 13]])
 
 
 def test_the_inner_of_two_calls_wins_and_the_outer_stays_for_what_it_leaves_out() -> None:
@@ -63,7 +56,7 @@ def test_the_inner_of_two_calls_wins_and_the_outer_stays_for_what_it_leaves_out(
 
         other = af.nn.apply(inner, {layer.w: 10 * ones(3, 2), layer.b: ones(2)}, X)
 
-    np.testing.assert_array_equal(run(graph, other), [[66, 66]])
+    np.testing.assert_array_equal(run_step(graph, other), [[66, 66]])
 
 
 def test_gradients_flow_to_the_values_and_through_them_to_the_variables() -> None:
@@ -76,7 +69,7 @@ def test_gradients_flow_to_the_values_and_through_them_to_the_variables() -> Non
         outer = af.nn.apply(lambda: w.as_tensor() ** 3, {w: fast})
         grads = [*af.gradients(outer, fast), *af.gradients(outer, w)]
 
-    assert run(graph, [outer, *grads]) == [1.5**3, 3 * 1.5**2, 3 * 1.5**2 / 2]
+    assert run_step(graph, [outer, *grads]) == [1.5**3, 3 * 1.5**2, 3 * 1.5**2 / 2]
 
 
 def loop(w: af.Variable) -> Any:
@@ -104,7 +97,7 @@ def test_bodies_read_the_other_weights_too(body: Any) -> None:
         found = [y, *af.gradients(y, value)]
         (own,) = af.gradients(y, w)
 
-    assert run(graph, found) == [21, 3]
+    assert run_step(graph, found) == [21, 3]
     assert own is None
 
 
@@ -120,7 +113,7 @@ def test_a_table_and_a_cell_take_other_weights() -> None:
         found = af.nn.apply(call, zeros, np.array([[0, 1, 3]], "int32"))
         own = call(np.array([[0, 1, 3]], "int32"))
 
-    other, mine = run(graph, [found, own])
+    other, mine = run_step(graph, [found, own])
     assert not other.any()
     assert mine.any()
 
@@ -136,8 +129,8 @@ def test_a_norm_in_evaluation_takes_other_averages_and_in_training_goes_on_with_
         with pytest.raises(GraphError, match="replaced cannot be written, got a write to 'norm/moving_mean'"):
             af.nn.apply(norm, {norm.moving_mean: ones(1)}, x, training=True)
 
-    np.testing.assert_allclose(run(graph, tested), [[-0.5], [0.5]], rtol=1e-3)
-    np.testing.assert_allclose(run(graph, trained), [[0.0], [6.0]], rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(run_step(graph, tested), [[-0.5], [0.5]], rtol=1e-3)
+    np.testing.assert_allclose(run_step(graph, trained), [[0.0], [6.0]], rtol=1e-3, atol=1e-2)
 
 
 def test_after_an_error_inside_variables_are_read_again() -> None:
@@ -147,7 +140,7 @@ def test_after_an_error_inside_variables_are_read_again() -> None:
             af.nn.apply(layer, {layer.b: ones(2)}, ones(1, 4))
         y = layer(X)
 
-    np.testing.assert_array_equal(run(graph, y), [[12, 12]])
+    np.testing.assert_array_equal(run_step(graph, y), [[12, 12]])
 
 
 REFUSED: list[tuple[Any, str]] = [

@@ -11,7 +11,7 @@ from actorflow.graph.graph import Graph
 from actorflow.nn import init
 from actorflow.values.arrays import as_dtype
 from actorflow.values.spec import spec
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def values(make: Any, *args: Any, seed: int = 0, **options: Any) -> np.ndarray:

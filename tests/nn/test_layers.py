@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from tests.nn.running import fetch, names, run
+from tests.nn.naming import names
+from tests.support.arrays import drawn
+from tests.support.sessions import run_step, run_steps
 
 
 def x32(*shape: int | None, dtype: str = "float32") -> af.Tensor:
     return af.placeholder(dtype, shape)
-
-
-def drawn(*shape: int) -> np.ndarray:
-    return np.random.default_rng(shape).standard_normal(shape).astype("float32")
 
 
 # ------------------------------------------------------------------------------------- dense
@@ -32,7 +30,7 @@ def test_dense_is_a_product_over_the_last_axis(shape: tuple[int, ...], open_size
         (grad,) = af.gradients(y, dense.w)
     given = drawn(*shape)
 
-    value, w, b, slope = fetch(graph, [y, dense.w, dense.b, grad], {x: given})
+    value, w, b, slope = run_step(graph, [y, dense.w, dense.b, grad], {x: given})
 
     assert y.shape == (*((None,) * (len(shape) - 1) if open_sizes else shape[:-1]), 3)
     np.testing.assert_allclose(value, given @ w + b, rtol=1e-5, atol=1e-5)
@@ -49,7 +47,7 @@ def test_calls_of_a_layer_share_its_variables() -> None:
         (grad,) = af.gradients(af.sum(one) + af.sum(other), dense.w)
     given = drawn(4, 3)
 
-    first, second, slope = fetch(graph, [one, other, grad], {a: given, b: given})
+    first, second, slope = run_step(graph, [one, other, grad], {a: given, b: given})
 
     assert names(dense.variables) == ["dense/w", "dense/b"] == list(graph.resources)
     np.testing.assert_array_equal(first, second)
@@ -98,7 +96,7 @@ def test_a_layer_of_ones_own() -> None:
         network = af.nn.Sequential([Scale(), Scale(name="second"), lambda x: x + 1])
         y = network(af.constant(2.0))
 
-    assert fetch(graph, y) == 19
+    assert run_step(graph, y) == 19
     assert names(network.variables) == ["scale/factor", "second/factor"]
 
 
@@ -112,7 +110,7 @@ def test_conv_is_the_op_and_a_bias() -> None:
         y = conv(x)
         wanted = af.nn.conv2d(x, conv.w, 2, "VALID") + conv.b
 
-    value, told = fetch(graph, [y, wanted], {x: drawn(3, 7, 6, 2)})
+    value, told = run_step(graph, [y, wanted], {x: drawn(3, 7, 6, 2)})
 
     assert y.shape == (None, 3, 3, 4)
     assert conv.w.shape == (3, 1, 2, 4)
@@ -127,7 +125,7 @@ def test_conv_slides_along_as_many_axes_as_its_size_has(rank: int, verb: Any) ->
         wanted = verb(x, conv.w, 1, 1, 2, 2)
         y = conv(x)
 
-    value, told = fetch(graph, [y, wanted], {x: drawn(2, *(5,) * rank, 4)})
+    value, told = run_step(graph, [y, wanted], {x: drawn(2, *(5,) * rank, 4)})
 
     assert conv.w.shape == (*(2,) * rank, 2, 6)
     assert value.shape == (2, *(5,) * rank, 6)
@@ -144,7 +142,7 @@ def test_an_embedding_gives_rows_and_trains_them() -> None:
 
     before, found, _, after = (
         step
-        for step in run(
+        for step in run_steps(
             graph, (words.table, {}), (rows, {ids: given}), (update, {ids: given}), (words.table, {})
         )
     )
@@ -164,7 +162,7 @@ def test_normalisations_begin_without_scale_and_offset() -> None:
             (af.nn.GroupNorm(6, 3)(x), af.nn.group_norm(x, 3)),
             (af.nn.BatchNorm(6)(x, training=True), af.nn.batch_norm(x)[0]),
         ]
-    values = fetch(graph, [t for pair in pairs for t in pair], {x: given})
+    values = run_step(graph, [t for pair in pairs for t in pair], {x: given})
 
     for made, told in zip(values[::2], values[1::2], strict=True):
         np.testing.assert_allclose(made, told, rtol=1e-5, atol=1e-6)
@@ -183,7 +181,7 @@ def test_dropout_works_in_training_alone() -> None:
         y = dropout(x, training=True)
 
         assert dropout(x, training=False) is x
-    value = fetch(graph, y, {x: drawn(10, 100) * 0 + 1})
+    value = run_step(graph, y, {x: drawn(10, 100) * 0 + 1})
 
     assert set(np.unique(value)) == {0, 2}
 
@@ -194,7 +192,7 @@ def test_flatten_keeps_the_batch() -> None:
         y = af.nn.Flatten()(x)
 
     assert y.shape == (None, 6)
-    assert fetch(graph, y, {x: drawn(0, 2, 3)}).shape == (0, 6)
+    assert run_step(graph, y, {x: drawn(0, 2, 3)}).shape == (0, 6)
 
 
 def attended(x: np.ndarray, context: np.ndarray, hidden: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
@@ -222,7 +220,7 @@ def test_attention_of_several_heads(open_sizes: bool) -> None:
         for variable in layer.variables:
             assert variable.name.startswith("attention/")
 
-    one, two, *weights = fetch(graph, [own, other, *layer.variables], {x: given, y: context})
+    one, two, *weights = run_step(graph, [own, other, *layer.variables], {x: given, y: context})
 
     assert names(layer.variables)[:2] == ["attention/query/w", "attention/query/b"]
     assert len(weights) == 8
@@ -247,7 +245,7 @@ def test_layers_of_another_dtype(dtype: str) -> None:
         y = network(x, training=True)
     given = drawn(3, 4, 4, 2)
 
-    value = fetch(graph, y, {x: given.astype(x.dtype)})
+    value = run_step(graph, y, {x: given.astype(x.dtype)})
 
     assert value.dtype == x.dtype
     assert np.isfinite(value.astype("float64")).all()

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import GraphError, KernelError, SpecError
 from actorflow.values.pytree import flatten
-from tests.nn.running import fetch
-from tests.strategies import examples
+from tests.support.arrays import drawn
+from tests.support.sessions import run_step
+from tests.support.strategies import examples
 
 Make = Callable[..., Any]
 KINDS: dict[str, Make] = {
@@ -23,10 +24,6 @@ KINDS: dict[str, Make] = {
     "gru": af.nn.GRUCell,
     "gru of the paper": lambda *sizes, **given: af.nn.GRUCell(*sizes, reset_after=False, **given),
 }
-
-
-def drawn(*shape: int, dtype: str = "float32") -> np.ndarray:
-    return np.random.default_rng(shape).normal(size=shape).astype(dtype)
 
 
 def close(one: Any, other: Any, rtol: float = 1e-5) -> None:
@@ -66,7 +63,7 @@ def test_a_loop_gives_the_bits_of_the_unrolled_graph(
     if ends is not None:
         fed[ends] = np.array(lengths, np.int64)
 
-    (one, other), (slopes, others) = fetch(graph, [ways, grads], fed)
+    (one, other), (slopes, others) = run_step(graph, [ways, grads], fed)
 
     assert ways[0][0].shape == (*(sizes[::-1] if time_major else sizes), 4)
     for a, b in zip(flatten(one)[0], flatten(other)[0], strict=True):
@@ -123,7 +120,7 @@ def test_steps_that_no_sequence_has_are_not_computed() -> None:
     values = np.ones((2, 5, 1), np.float32)
     values[:, 3:] = np.nan
 
-    one, other = fetch(graph, found, {x: values, ends: [3, 2]})
+    one, other = run_step(graph, found, {x: values, ends: [3, 2]})
 
     assert one[:, :, 0].tolist() == other[:, :, 0].tolist() == [[1, 1, 1, 0, 0], [1, 1, 0, 0, 0]]
 
@@ -165,7 +162,7 @@ def test_both_ways_see_the_whole_sequence() -> None:
         other = af.nn.reverse_sequence(turned, ends)
         again, _ = af.nn.bidirectional(there, back, x, initial=states)
 
-    found, a, b, ends_, wanted = fetch(graph, [outputs, one, other, states, (first, second)])
+    found, a, b, ends_, wanted = run_step(graph, [outputs, one, other, states, (first, second)])
 
     assert outputs.shape == again.shape == (3, 5, 7)
     np.testing.assert_allclose(found, np.concatenate([a, b], -1), rtol=1e-5, atol=1e-6)
@@ -184,7 +181,7 @@ def test_nothing_gives_nothing(shape: tuple[int, ...], with_lengths: bool) -> No
         ]
         grads = af.gradients(both[0][0], cell.variables)
 
-    found, slopes = fetch(
+    found, slopes = run_step(
         graph, [both, grads], {x: np.zeros(shape, np.float32), ends: np.zeros(shape[:1], np.int32)}
     )
 
@@ -253,4 +250,4 @@ def test_what_does_not_fit_is_refused() -> None:
         ([4, 1], SpecError, r"rnn takes lengths for 3 rows, got lengths \(2,\) for x \(4, 3, 2\)"),
     ):
         with pytest.raises(error, match=told):
-            fetch(graph, found, {x: drawn(3, 4, 2), ends: wrong})
+            run_step(graph, found, {x: drawn(3, 4, 2), ends: wrong})

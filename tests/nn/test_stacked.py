@@ -9,8 +9,10 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import GraphError, SpecError
-from tests.nn.running import fetch, names
-from tests.nn.test_recurrent import close, drawn
+from tests.nn.naming import names
+from tests.nn.test_recurrent import close
+from tests.support.arrays import drawn
+from tests.support.sessions import run_step
 
 
 def test_layers_run_one_after_the_other() -> None:
@@ -23,7 +25,7 @@ def test_layers_run_one_after_the_other() -> None:
         outputs, second = af.nn.rnn(high, between, ends)
         again = af.nn.rnn(cells, x, ends, cells.initial(3), unroll=True)
 
-    found, wanted, other = fetch(graph, [both, (outputs, (first, second)), again])
+    found, wanted, other = run_step(graph, [both, (outputs, (first, second)), again])
 
     assert names(cells.variables) == [v.name for v in low.variables + high.variables]
     close(found, wanted, 0)
@@ -40,7 +42,7 @@ def test_single_steps_are_those_of_the_loop() -> None:
             y, state = cells(x[:, t], state)
             made.append(y)
 
-    one, other = fetch(graph, [(outputs, last), (af_stack(graph, made), state)])
+    one, other = run_step(graph, [(outputs, last), (af_stack(graph, made), state)])
 
     close(one, other)
 
@@ -67,7 +69,7 @@ def test_dropout_lies_between_layers_and_draws_for_each_step() -> None:
         testing, _ = af.nn.rnn(cells, x, training=False)
         plain, _ = af.nn.rnn(af.nn.stack_cells([low, high]), x)
 
-    dropped, whole, none = fetch(graph, [training, testing, plain])
+    dropped, whole, none = run_step(graph, [training, testing, plain])
 
     assert (whole == 1).all()
     assert (none == 1).all()

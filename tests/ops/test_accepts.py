@@ -15,10 +15,10 @@ from actorflow.graph import opdef
 from actorflow.graph.opdef import OpDef
 from actorflow.values.arrays import BYTES, NAMES, as_dtype, name_of
 from actorflow.values.spec import Spec
-from tests.accepting import accepted
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import COMPUTED, FEW, spec_of, taken
-from tests.strategies import examples
+from tests.support.accepting import accepted
+from tests.support.strategies import examples
 
 EVERY = (*NAMES, name_of(BYTES))
 

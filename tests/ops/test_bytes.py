@@ -17,10 +17,10 @@ from actorflow.graph.opdef import Effect
 from actorflow.plan.lower import lower
 from actorflow.values import arrays
 from actorflow.values.arrays import BYTES, as_dtype, whole
-from tests.accepting import accepted
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import COMPUTED, FEW
-from tests.reference import call, evaluate
+from tests.support.accepting import accepted
+from tests.support.reference import call, evaluate
 
 ANY = [
     name

@@ -28,10 +28,10 @@ from actorflow.kernels.definition import registry
 from actorflow.testing.central_differences import differences, weights
 from actorflow.values.arrays import as_dtype, frozen, is_differentiable, whole
 from actorflow.values.spec import Spec
-from tests.accepting import accepted
 from tests.ops.samples import SAMPLES, Case
-from tests.reference import call, evaluate
-from tests.strategies import examples
+from tests.support.accepting import accepted
+from tests.support.reference import call, evaluate
+from tests.support.strategies import examples
 
 for path in sorted(Path(__file__).parent.glob("samples_*.py")):
     import_module(f"tests.ops.{path.stem}")

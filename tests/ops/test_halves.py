@@ -12,7 +12,7 @@ import actorflow as af
 from actorflow.values.arrays import as_dtype
 from tests.kernels.test_halves import HALVES, steps
 from tests.ops.test_conformance import quiet
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 MANY = 70_000  # more than the largest float16
 BAGS = np.zeros(MANY, "int32")

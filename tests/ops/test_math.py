@@ -15,7 +15,7 @@ from actorflow.graph.graph import Graph
 from actorflow.kernels.math import arithmetic, bits
 from actorflow.values.arrays import NAMES, as_dtype
 from tests.ops.test_conformance import quiet
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 INF, NAN = np.inf, np.nan
 CORNERS = np.array([0.0, -0.0, 1, -1, 0.1, -0.1, 3.3, -7, 1e300, INF, -INF, NAN, 0.7, 2.1, 2.5, -0.5, 1.5])

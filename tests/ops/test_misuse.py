@@ -17,8 +17,8 @@ from actorflow.graph.builder import build
 from actorflow.values.arrays import NAMES, as_dtype
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import COMPUTED, quiet, spec_of
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.reference import evaluate
+from tests.support.strategies import examples
 
 FEW = settings(max_examples=examples(25), deadline=None)
 

@@ -16,8 +16,8 @@ from actorflow.graph import opdef
 from actorflow.values.spec import Spec
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import converted, quiet
-from tests.reference import call
-from tests.strategies import examples
+from tests.support.reference import call
+from tests.support.strategies import examples
 
 
 def initial(f: Any, first: Any) -> Callable[..., Any]:

@@ -13,16 +13,8 @@ from actorflow.errors import GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
-
-def i32(*shape: int | None) -> Tensor:
-    return af.placeholder("int32", shape)
-
+from tests.support.placeholders import f32, i32
+from tests.support.reference import evaluate
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: f32(2) + f32(3), "shapes must broadcast, got (2,) and (3,)"),

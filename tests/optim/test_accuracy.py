@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorflow import optim
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 Formula = Callable[..., Any]
 """(settings) -> a generator that is sent gradients in float64 and yields the delta of each."""

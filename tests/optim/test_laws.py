@@ -14,7 +14,7 @@ from actorflow import optim
 from actorflow.optim.elementwise import _ELEMENTS
 from actorflow.optim.transform import _RULES
 from actorflow.values.arrays import as_dtype
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 RULES = {
     "sgd": optim.sgd(0.1),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actorflow import optim
 from actorflow.errors import ConfigError
 from actorflow.values.arrays import as_dtype
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def way(transform: optim.Transform, first: np.ndarray, slope: Any, updates: int) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
 from actorflow.optim import schedules
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def test_constant_stays() -> None:
@@ -133,7 +133,7 @@ ALL = [
 
 
 def test_every_schedule_is_in_the_laws() -> None:
-    assert {rate.name for rate in ALL} == set(schedules._MAKERS)
+    assert {rate.name for rate in ALL} == set(schedules.table())
 
 
 @pytest.mark.parametrize("rate", ALL, ids=lambda r: r.name)
@@ -196,7 +196,7 @@ def drawn(draw: st.DrawFn, depth: int = 1) -> schedules.Schedule:
         "warmup": lambda: schedules.warmup(n, draw(inner), rate),
         "join": lambda: schedules.join([draw(inner), draw(inner)], [draw(st.integers(1, 2**62))]),
     }
-    assert set(kinds) == set(schedules._MAKERS)
+    assert set(kinds) == set(schedules.table())
     return kinds[draw(st.sampled_from(sorted(kinds)))]()
 
 

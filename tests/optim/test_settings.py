@@ -17,7 +17,7 @@ from actorflow.optim.transform import _RULES
 SGD = optim.sgd(0.1)
 MAKERS: dict[str, Callable[..., Any]] = {
     name: getattr(optim, name) for name in sorted(set(optim.__all__) & set(_RULES))
-} | {f"schedules.{name}": make for name, make in sorted(schedules._MAKERS.items())}
+} | {f"schedules.{name}": make for name, make in sorted(schedules.table().items())}
 FITTING: dict[str, Any] = {
     "lr": 0.1, "rate": 0.1, "limit": 1.0, "decay": 0.5, "factor": 1, "inner": SGD, "every": 2, "rules": {"*": SGD},
     "updates": 10, "boundaries": (3,), "rates": (0.1, 0.2), "peak": 0.1, "then": 0.1,

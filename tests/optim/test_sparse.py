@@ -13,7 +13,7 @@ from actorflow import optim
 from actorflow.values.arrays import as_dtype
 from actorflow.values.sparse import SparseRows
 from tests.optim.test_laws import DTYPES, RULES, bits, frozen, leaves
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 SPARSE = {name: rule for name, rule in RULES.items() if rule.sparse}
 every_sparse_rule = pytest.mark.parametrize("transform", SPARSE.values(), ids=SPARSE.keys())

@@ -23,7 +23,7 @@ def test_users_rule_needs_only_its_two_functions() -> None:
 
 
 def test_registered_rule_is_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transform, "_RULES", dict(transform._RULES))
+    monkeypatch.setattr(transform, "_RULES", dict(transform.table()))
 
     @optim.rule("twice")
     def twice(lr: float) -> optim.Transform:

@@ -14,7 +14,7 @@ from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from tests.oracle.table import Entry
-from tests.reference import Values, needed, run
+from tests.support.reference import Values, needed, run
 
 
 class Computation:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.plan.program import Constant, NodeKind, PlanNode, Program
-from tests.reference import call
+from tests.support.reference import call
 
 
 def run(program: Program, feeds: Sequence[Any], answers: Mapping[str, Any] | None = None) -> list[Any]:

@@ -10,7 +10,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.values.spec import spec
-from tests.strategies import run_drawn
+from tests.support.strategies import run_drawn
 
 TURNS = 8
 

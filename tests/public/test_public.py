@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 import actorflow as af
 from actorflow import ops, public
 from actorflow.public import exports, namespaces
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -161,9 +159,7 @@ def test_nothing_else_is_shown() -> None:
 def test_every_name_is_there_whatever_was_imported_before(first: str) -> None:
     code = f"{first}\nimport actorflow as af\nfor name in af.__all__:\n    getattr(af, name)\nprint(len(vars(af)))"
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
-    )
+    ran = run_python("-c", code, cwd=ROOT)
 
     assert ran.stderr == ""
     assert int(ran.stdout) > len(af.__all__)

@@ -36,8 +36,8 @@ from actorflow.transport.links.loopback import Loopback, pair
 from actorflow.transport.rules.channel import Envelope
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq.endpoint import Endpoint
-from tests.cluster.programs import regression
-from tests.one_loop import OneLoop
+from tests.support.linear import regression
+from tests.support.one_loop import OneLoop
 from tests.transport.sockets import LoopTimers
 
 RAN: list[str] = []
@@ -325,9 +325,11 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         "obstacle": LOOKS,
         "system": LOOKS,
     },
-    RemoteHub: dict.fromkeys(("peers", "why", "waits_now", "channels", "peers_now"), LOOKS),
-    Link: dict.fromkeys(("phase", "contact", "stats", "validate"), LOOKS),
-    Endpoint: dict.fromkeys(("addresses", "refusal", "stats"), LOOKS),
+    RemoteHub: dict.fromkeys(
+        ("peers", "why", "waits_now", "channels", "peers_now", "known", "validate"), LOOKS
+    ),
+    Link: dict.fromkeys(("phase", "contact", "stats", "ends", "half_received", "validate"), LOOKS),
+    Endpoint: dict.fromkeys(("addresses", "refusal", "stats", "validate"), LOOKS),
     Session: {
         **dict.fromkeys(LOOKED_AT, LOOKS),
         **dict.fromkeys(("__aenter__", "open"), OPENS),

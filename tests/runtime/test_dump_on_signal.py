@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -22,7 +23,7 @@ from actorflow.runtime import dump_on_signal
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other tests have left open is none of these tests' business."""
-    monkeypatch.setattr(dump_on_signal, "_OPEN", type(dump_on_signal._OPEN)())
+    monkeypatch.setattr(dump_on_signal, "_OPEN", WeakKeyDictionary())
 
 
 def waiting() -> tuple[af.Graph, Any]:

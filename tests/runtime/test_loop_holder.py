@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import inspect
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ HELD: list[str | None] = []
 
 
 def look() -> None:
-    HELD.append(holder(sys._getframe()))
+    HELD.append(holder(inspect.currentframe()))
 
 
 class Plain(af.Actor):
@@ -83,7 +83,9 @@ def test_the_body_of_the_program_is_told_by_its_line() -> None:
 
 def test_nobody_holds_a_loop_that_waits() -> None:
     async def main() -> str | None:
-        return holder(sys._getframe().f_back)
+        here = inspect.currentframe()
+        assert here is not None
+        return holder(here.f_back)
 
     assert asyncio.run(main()) is None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from inspect import signature
@@ -21,6 +20,7 @@ from actorflow.graph.opdef import table
 from actorflow.graph.tensor_methods import Methods
 from actorflow.runtime import name_hints
 from actorflow.runtime.name_hints import KEYWORDS
+from tests.support.python import run_python
 
 TABLES = {
     name: found for name, found in vars(name_hints).items() if name[0].isupper() and isinstance(found, dict)
@@ -195,7 +195,7 @@ def test_what_is_no_function_here_is_told_by_what_to_do(module: ModuleType, name
 
 def test_python_writes_no_name_behind_what_to_try() -> None:
     program = "import actorflow as af; af.keras"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_python("-c", program)
 
     assert done.stderr.splitlines()[-1] == "  try:   here it is af.nn for layers, af.optim for optimizers"
 

@@ -10,20 +10,11 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.dataflow.remote.runner import Lost, executor_of
+from actorflow.dataflow.remote.runner import Lost, Runner, executor_of
 from actorflow.dataflow.remote.step_messages import SessionProcess, StartPart, Token
 from actorflow.session.distributed import DistributedSession
-from tests.spreading import SCOPES, Cluster, processes, spread
-
-
-def run(graph: af.Graph, body: Any, count: int = 3, **options: Any) -> Any:
-    return sim.run(spread(graph, body, count, **options)).result
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
+from tests.support.spreading import SCOPES, Cluster, processes, run_spread
+from tests.support.turns import turns
 
 # -- values ----------------------------------------------------------------------------------------
 
@@ -41,7 +32,7 @@ def test_a_step_runs_where_the_scopes_say() -> None:
         assert cluster.session.stats().transfers == 3
         return found, {name: runner.sent_tokens for name, runner in cluster.runners.items()}
 
-    found, sent = run(graph, body)
+    found, sent = run_spread(graph, body)
 
     assert found["z"] == np.tanh(np.exp(np.float32(0.5))) + np.exp(np.float32(0.5))
     assert sent == {"p0": 0, "p1": 2, "p2": 1}
@@ -68,7 +59,7 @@ def test_random_numbers_are_those_of_a_session_in_one_process() -> None:
 
     expected = sim.run(in_one).result
 
-    for one, other in zip(run(graph, body), expected, strict=True):
+    for one, other in zip(run_spread(graph, body), expected, strict=True):
         assert [a.tobytes() for a in one] == [b.tobytes() for b in other]
 
 
@@ -87,9 +78,9 @@ def test_runs_that_begin_together_begin_in_their_order() -> None:
     async def one_by_one(cluster: Cluster) -> Any:
         return [await cluster.session.run(both[k % 2]) for k in range(5)]
 
-    found = run(graph, together)
+    found = run_spread(graph, together)
 
-    assert found == run(graph, one_by_one)
+    assert found == run_spread(graph, one_by_one)
     assert [int(values[1]) for values in found[::2]] == [1, 2, 3]
 
 
@@ -109,7 +100,7 @@ def test_a_variable_is_trained_where_it_is() -> None:
         assert [name for name in cluster.system.actors if "variable/w" in name] == ["p1.1/variable/w"]
         return await cluster.session.run(w)
 
-    trained = run(graph, body)
+    trained = run_spread(graph, body)
 
     assert trained.tobytes() == np.full((2, 1), trained[0, 0], "float32").tobytes()
     assert 0 < trained[0, 0] < 1
@@ -128,7 +119,7 @@ def test_first_values_are_given_once_in_the_order_in_which_they_need_each_other(
         found = await asyncio.gather(*(cluster.session.run([b, more]) for _ in range(4)))
         return [float(value) for value, _ in found], sorted(int(n) for _, n in found)
 
-    assert run(graph, body) == ([6.0] * 4, [1, 2, 3, 4])
+    assert run_spread(graph, body) == ([6.0] * 4, [1, 2, 3, 4])
 
 
 def test_what_is_fed_may_be_fetched_and_used_anywhere() -> None:
@@ -143,7 +134,7 @@ def test_what_is_fed_may_be_fetched_and_used_anywhere() -> None:
             await call(1)
         return await call(np.int64(1), np.int64(2))
 
-    assert [int(v) for v in run(graph, body)] == [2, 3, 1]
+    assert [int(v) for v in run_spread(graph, body)] == [2, 3, 1]
 
 
 def test_a_wrong_feed_or_a_missing_one_is_refused_before_anything_runs() -> None:
@@ -159,7 +150,7 @@ def test_a_wrong_feed_or_a_missing_one_is_refused_before_anything_runs() -> None
             await cluster.session.run(y)
         assert cluster.session.stats().steps == 0
 
-    run(graph, body)
+    run_spread(graph, body)
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -176,7 +167,7 @@ def test_steps_beyond_the_limit_wait_for_their_turn() -> None:
         assert cluster.session.stats().peak_live == 2
         return [int(v) for v in found]
 
-    assert run(graph, body, max_steps=2) == list(range(1, 10))
+    assert run_spread(graph, body, max_steps=2) == list(range(1, 10))
 
 
 def test_a_deadline_names_the_process_and_the_node_that_a_step_waits_for() -> None:
@@ -191,7 +182,7 @@ def test_a_deadline_names_the_process_and_the_node_that_a_step_waits_for() -> No
             await cluster.session.run(y, deadline_s=1.0)
         return str(caught.value)
 
-    text = run(graph, body)
+    text = run_spread(graph, body)
 
     assert "did not end within its deadline of 1 s" in text
     assert "p1 for 'p1.1/queue/q' to answer q/dequeue" in text
@@ -211,7 +202,7 @@ def test_a_step_that_is_not_admitted_in_time_says_so() -> None:
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
 
-    run(graph, body, max_steps=1)
+    run_spread(graph, body, max_steps=1)
 
 
 class Held:
@@ -260,7 +251,7 @@ def test_tokens_that_are_faster_than_start_wait_for_it() -> None:
         held.release()
         return float(await task)
 
-    assert run(graph, body) == 1.0
+    assert run_spread(graph, body) == 1.0
 
 
 def test_tokens_that_find_no_room_fail_their_step_and_no_other() -> None:
@@ -277,7 +268,7 @@ def test_tokens_that_find_no_room_fail_their_step_and_no_other() -> None:
         held.release()
         return float(await cluster.session.run(y, {x: np.float32(0)}))
 
-    assert run(graph, body, max_early=2) == 1.0
+    assert run_spread(graph, body, max_early=2) == 1.0
 
 
 # -- failures --------------------------------------------------------------------------------------
@@ -308,7 +299,7 @@ def test_a_failure_ends_the_step_everywhere_and_is_raised_once_with_its_place() 
         assert cluster.session.stats().failed == 1
         return caught.value.where
 
-    where = run(graph, body)
+    where = run_spread(graph, body)
 
     assert where.node == "checked"
     assert where.device == "p1/cpu:0"
@@ -334,7 +325,7 @@ def test_a_cancelled_step_ends_everywhere() -> None:
         await cluster.session.run(put)
         return int(await cluster.session.run(size))
 
-    assert run(graph, body) == 1
+    assert run_spread(graph, body) == 1
 
 
 def test_a_lost_process_ends_the_steps_that_need_it_and_no_other() -> None:
@@ -359,7 +350,7 @@ def test_a_lost_process_ends_the_steps_that_need_it_and_no_other() -> None:
         await session.run(put)
         return float(await tasks[0])
 
-    assert run(graph, body) == 7
+    assert run_spread(graph, body) == 7
 
 
 def test_a_process_that_comes_back_begins_anew_and_its_variables_with_it() -> None:
@@ -384,7 +375,7 @@ def test_a_process_that_comes_back_begins_anew_and_its_variables_with_it() -> No
         await cluster.refs["p0/runner"].tell(late)  # of the life before
         return [int(v) for v in await session.run(more)]
 
-    assert run(graph, body) == [6, 2]
+    assert run_spread(graph, body) == [6, 2]
 
 
 def test_a_process_of_another_life_than_the_session_means_is_refused() -> None:
@@ -396,7 +387,7 @@ def test_a_process_of_another_life_than_the_session_means_is_refused() -> None:
         with pytest.raises(errors.PeerLost, match="runs as incarnation 2, the session means 1"):
             await cluster.session.run(y)
 
-    run(graph, body)
+    run_spread(graph, body)
 
 
 def test_closing_ends_what_runs_and_leaves_nothing() -> None:
@@ -413,7 +404,7 @@ def test_closing_ends_what_runs_and_leaves_nothing() -> None:
         with pytest.raises(errors.SessionClosed):
             await cluster.session.run(take)
 
-    run(graph, body)
+    run_spread(graph, body)
 
 
 def test_plans_that_are_dropped_are_dropped_everywhere_and_made_again(
@@ -432,9 +423,9 @@ def test_plans_that_are_dropped_are_dropped_everywhere_and_made_again(
             assert [float(y) for y in found] == [1, 4, 9, 16]
         await cluster.session.run(made[:2], feeds)
         await cluster.check_empty()
-        return [len(runner._parts) for runner in cluster.runners.values()]
+        return [len(runner.parts) for runner in cluster.runners.values()]
 
-    assert run(graph, body) == [2, 2, 0]
+    assert run_spread(graph, body) == [2, 2, 0]
 
 
 # -- planning --------------------------------------------------------------------------------------
@@ -453,7 +444,7 @@ def test_an_optimizer_of_variables_of_two_processes_is_refused() -> None:
             await cluster.session.run(train)
         return str(caught.value)
 
-    assert "'a' on /job:worker/task:1/device:cpu:0" in run(graph, body)
+    assert "'a' on /job:worker/task:1/device:cpu:0" in run_spread(graph, body)
 
 
 def test_a_scope_that_no_process_fits_is_refused() -> None:
@@ -464,7 +455,7 @@ def test_a_scope_that_no_process_fits_is_refused() -> None:
         with pytest.raises(errors.PlacementError, match="unknown device '/job:ps'"):
             await cluster.session.run(y)
 
-    run(graph, body)
+    run_spread(graph, body)
 
 
 def test_a_process_that_built_another_graph_is_refused() -> None:
@@ -475,13 +466,17 @@ def test_a_process_that_built_another_graph_is_refused() -> None:
     graph, y = made(2.0)
     other, _ = made(3.0)
 
+    class HasBuiltAnother(Runner):
+        def __init__(self, name: str, incarnation: int, graph: af.Graph, make: Any, *others: Any) -> None:
+            if name == "p1":
+                graph, make = other, executor_of("p1", other)
+            super().__init__(name, incarnation, graph, make, *others)
+
     async def body(cluster: Cluster) -> Any:
-        cluster.runners["p1"]._graph = other
-        cluster.runners["p1"]._make_executor = executor_of("p1", other)
         with pytest.raises(errors.PlacementError, match="'p1' has built another graph"):
             await cluster.session.run(y)
 
-    run(graph, body)
+    run_spread(graph, body, runner=HasBuiltAnother)
 
 
 def test_a_session_needs_processes_with_devices_and_a_home_among_them() -> None:

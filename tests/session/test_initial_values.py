@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,8 @@ from actorflow.dataflow.state.variable import Initialise
 from actorflow.plan.program import Holder, Holding
 from actorflow.session.local import LocalBackend
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
+from tests.support.sessions import run
+from tests.support.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 
 class Begun:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +13,19 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
+from actorflow.kernels.device.device import Device
 from actorflow.runtime import event_loop
+from tests.support.faults import planted
+from tests.support.sessions import run
 
 
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
+@pytest.fixture
+def all_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is measured goes to a thread, if there is one."""
 
-    return af.run(main())
+    @planted(monkeypatch, Device, "__init__")
+    def patient(init: Any, self: Device, *args: Any, **options: Any) -> None:
+        init(self, *args, **{**options, "inline_limit_s": 0.0})
 
 
 def line_of(error: BaseException) -> str:
@@ -341,6 +344,7 @@ def test_nan_under_check_numerics_says_how_many() -> None:
 
 
 @pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.usefixtures("all_on_threads")
 def test_a_kernel_that_raises_aborts_its_step_with_its_place(threads: int) -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (None,), name="x")
@@ -349,9 +353,6 @@ def test_a_kernel_that_raises_aborts_its_step_with_its_place(threads: int) -> No
     line = square.node.defined_at.split(":")[1]
 
     async def body(session: af.Session) -> Any:
-        session._local.devices.host.inline_limit_s = (
-            0.0  # whatever is measured goes to a thread, if there is one
-        )
         with pytest.raises(errors.KernelError) as caught:
             await session.run(total, {x: np.ones(3, "float32")})
         good = await session.run(total, {x: np.ones(4, "float32")})
@@ -628,6 +629,7 @@ def test_a_session_is_not_used_from_another_loop() -> None:
     assert run(graph, body) == 2
 
 
+@pytest.mark.usefixtures("all_on_threads")
 def test_a_cancelled_close_closes_everything_before_it_is_cancelled() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (None, None), name="x")
@@ -636,7 +638,6 @@ def test_a_cancelled_close_closes_everything_before_it_is_cancelled() -> None:
     async def main() -> Any:
         async def inner() -> None:
             async with af.Session(graph, threads=2) as session:
-                session._local.devices.host.inline_limit_s = 0.0
                 steps.append(asyncio.create_task(session.run(y, {x: np.ones((1500, 1500), "float32")})))
                 await asyncio.sleep(0.01)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +18,7 @@ from actorflow.actors.supervision import Backoff, Strategy
 from actorflow.errors import DeadlinePassed
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import attempt
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 SCHEDULES: list[Schedule] = [
     sim.FIFO,
@@ -154,14 +152,7 @@ print([attempt(main, schedule, trace=True).digest for schedule in SCHEDULES])
 @pytest.mark.slow
 def test_a_schedule_is_the_same_run_in_processes_that_hash_otherwise() -> None:
     ran = [
-        subprocess.run(
-            [sys.executable, "-c", DIGESTS],
-            env={"PYTHONPATH": ".", "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=True,
-        ).stdout
+        run_python("-c", DIGESTS, env={"PYTHONPATH": ".", "PYTHONHASHSEED": seed}, check=True).stdout
         for seed in ("0", "1")
     ]
 

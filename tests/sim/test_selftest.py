@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from actorflow.sim.selftest import Progress, main
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "actorflow.sim.selftest", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        cwd=ROOT,
-        check=False,
-    )
+    return run_python("-m", "actorflow.sim.selftest", *arguments, cwd=ROOT)
 
 
 def test_it_says_that_replay_is_exact_and_ends_with_0() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.soaking import shares
 from tests.soaking.shares import Share
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -9,15 +9,8 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
+from tests.support.sessions import run
 from tests.training.test_queue_runner import drained
-
-
-def run(graph: af.Graph, body: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph) as session:
-            return await body(session)
-
-    return af.run(main())
 
 
 def test_a_priority_queue_gives_what_came_in_by_its_priority() -> None:

@@ -17,7 +17,7 @@ from actorflow.training.loop import TrainingLoop
 from actorflow.training.position import TrainingPosition
 from actorflow.training.throughput_meter import ThroughputMeter
 from actorflow.training.training_counts import EpochSums, TrainingCounts, TrainingLimits, TrainingUpdate
-from tests.recorded import program
+from tests.support.recorded import program
 
 Told = list[StepDone | EpochDone | RunDone]
 

@@ -8,7 +8,7 @@ import pytest
 
 from actorflow.errors import ProgramError, SpecError
 from actorflow.graph.graph import Graph
-from tests.recorded import program, scalar
+from tests.support.recorded import program, scalar
 
 
 async def _awaited(process: Any) -> None:

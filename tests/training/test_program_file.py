@@ -233,7 +233,7 @@ def test_ctrl_c_while_a_program_is_built_is_not_blamed_on_it(tmp_path: Path, bui
 
 
 def test_actors_beside_build_that_no_program_has_are_no_secret(tmp_path: Path) -> None:
-    body = "from tests.recorded import program\n\ndef actors(process): pass\n\ndef build(seed):\n    return program({})\n"
+    body = "from tests.support.recorded import program\n\ndef actors(process): pass\n\ndef build(seed):\n    return program({})\n"
     file = write(tmp_path, body.format("lambda _: []"))
     with pytest.raises(
         ProgramError, match=r"has no actors, and the file defines actors\(process\)\n(.*\n)*.*actors=actors"

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors, sim
+from actorflow import errors
 from actorflow.runtime import event_loop
+from tests.support import sessions
 
 
 @pytest.fixture(params=["the fastest loop at hand", "asyncio's own", "the simulator's"])
@@ -20,14 +21,7 @@ def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Call
     if request.param == "asyncio's own":
         monkeypatch.setattr(event_loop, "loop_factory", lambda: asyncio.new_event_loop)
 
-    def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-        async def main() -> Any:
-            async with af.Session(graph, **options) as session:
-                return await body(session)
-
-        return sim.run(main).result if request.param == "the simulator's" else af.run(main())
-
-    return run
+    return sessions.run_simulated if request.param == "the simulator's" else sessions.run
 
 
 class Line:

@@ -17,7 +17,7 @@ from actorflow.errors import NumericError, ProgramError
 from actorflow.graph.graph import Graph
 from actorflow.training.events import EpochDone, RunDone, StepDone
 from actorflow.training.trainer import train
-from tests.recorded import Recorder, events, feeds, program, scalar
+from tests.support.recorded import Recorder, events, feeds, program, scalar
 
 
 def test_every_step_and_epoch_is_told_in_order() -> None:

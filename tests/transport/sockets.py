@@ -13,7 +13,7 @@ from actorflow.transport.links.shm import ShmWire
 from actorflow.transport.rules.channel import Receiver
 from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
 from actorflow.transport.zeromq import Endpoint, Options
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 LOOPS = (asyncio.new_event_loop, loop_factory())
 

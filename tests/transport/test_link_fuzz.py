@@ -14,7 +14,7 @@ from actorflow.transport.codec.types import MessageLimits
 from actorflow.transport.rules.credit import Window
 from actorflow.transport.rules.datagrams import HEAD_BYTES
 from actorflow.transport.rules.link_settings import LinkSettings
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.net import Net, control, data
 
 LIMITS = MessageLimits(frame_bytes=1 << 16)

@@ -14,7 +14,7 @@ from actorflow.transport.rules.channel import Channel, Envelope, Lane
 from actorflow.transport.rules.credit import Window
 from actorflow.transport.rules.datagrams import DatagramKind, unpack
 from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.net import Net, control, data
 from tests.transport.values import same
 from tests.transport.ways import Counting

@@ -260,7 +260,7 @@ def test_what_a_dead_process_said_last_does_not_make_it_alive() -> None:
             with context.socket(zmq.DEALER) as dealer:
                 dealer.routing_id = b"worker0" + b"r" * 16
                 dealer.connect(ps0.addresses[0].at)
-                await until(lambda: ps0._bound._unmatched == 1)
+                await until(lambda: ps0.stats().unmatched == 1)
                 dealer.send_multipart(hello())
             context.term()  # it has been sent
             threading.Event().wait(0.1)

@@ -32,6 +32,8 @@ from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.rules.security import KeyPair
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Address, Keyring
+from actorflow.transport.zeromq.zap import ZapGate
+from tests.support.faults import planted
 from tests.transport.sockets import Ear, Site, on_a_site, real_link, until
 from tests.transport.ways import Recorder
 
@@ -300,9 +302,9 @@ def test_who_connects_over_and_over_grows_nothing() -> None:
                     await asyncio.sleep(0)
             await honest.exchange(1)
         await until(lambda: honest.ps0.stats().connections == 2)
-        bound = honest.ps0._bound
-        assert (len(bound._fd_of), len(bound._id_at), len(bound._alive)) == (2, 2, 2)
-        assert (len(bound._route_of), len(bound._caller_at)) == (2, 2)
+        stats = honest.ps0.stats()
+        assert (stats.connections, stats.routes) == (2, 2)
+        honest.ps0.validate()
 
     against(attack)
 
@@ -347,8 +349,14 @@ def test_who_has_no_key_never_gets_to_say_anything() -> None:
 
 def test_who_is_of_another_user_is_not_let_in() -> None:
     async def test(site: Site) -> None:
-        ps0 = site.endpoint("ps0", "ipc")
-        ps0._bound._addresses_bound.zap_gate._user += 1
+        with pytest.MonkeyPatch.context() as patch:
+
+            @planted(patch, ZapGate, "__init__")
+            def of_another_user(init: Any, self: ZapGate, *args: Any, **options: Any) -> None:
+                init(self, *args, **options)
+                self._user += 1
+
+            ps0 = site.endpoint("ps0", "ipc")
         at_ps0 = Ear(ps0, "worker0")
         with stranger(ps0.addresses[0], NAME) as dealer:
             dealer.send_multipart(head(DatagramKind.HELLO, target=NOBODY, payload=HELLO))

@@ -12,7 +12,7 @@ import pytest
 
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Address
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 from tests.transport.sockets import QUICK, Ear, Site, on_a_site, until
 
 pytestmark = pytest.mark.wire

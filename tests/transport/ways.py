@@ -33,7 +33,7 @@ from actorflow.transport.rules.handshake import Phase
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.rules.wire import Contact
 from actorflow.transport.zeromq import Endpoint, Keyring, Options
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.sockets import real_link, until
 
 NAMES = ("ps0", "worker0")
@@ -161,8 +161,6 @@ async def _over_links(
     test: Test,
     window: Window,
     link: Callable[..., Link] = links.link,
-    *,
-    joined: bool = False,
 ) -> None:
     receivers = Recorder(), Recorder()
     a, b = NAMES
@@ -171,8 +169,6 @@ async def _over_links(
         link(world, a, b, receivers[0], settings=made),
         link(world, b, a, receivers[1], settings=made),
     )
-    for end in ends if joined else ():  # what is sent in one turn of the loop leaves together
-        end._soon = partial(end._timers.after, 0.0)
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
@@ -207,10 +203,22 @@ def _simulated(test: Test, window: Window = WINDOW) -> None:
     program()
 
 
+def _joined_link(world: World, host: str, peer: str, receiver: Recorder, *, settings: LinkSettings) -> Link:
+    """A link of which what is sent in one turn of the loop leaves together."""
+    at = world.host(host)
+    wire, timers = SimWire(world, at, world.host(peer)), HostTimers(at, f"{host} link {peer}")
+    soon = partial(timers.after, 0.0)
+    incarnation = at.incarnation
+    made = Link(peer, wire, timers, incarnation=incarnation, receiver=receiver, settings=settings, soon=soon)
+    at.wires[peer] = made.receive
+    made.start()
+    return made
+
+
 def _joined(test: Test, window: Window = WINDOW) -> None:
     @sim.world(*NAMES, latency_s=0.001)
     async def program(world: World) -> None:
-        await _over_links(world, test, window, joined=True)
+        await _over_links(world, test, window, _joined_link)
 
     program()
 

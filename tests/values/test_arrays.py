@@ -11,8 +11,8 @@ import pytest
 
 from actorflow.errors import PlacementError
 from actorflow.values import arrays
-from tests.holding import set_in_place
 from tests.kernels import fake_cupy
+from tests.support.holding import set_in_place
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from actorflow import optim
 from actorflow.optim import schedules
 from actorflow.runtime import program_name
 from actorflow.values.fingerprint import fingerprint
-from tests.hash_seeds import printed
+from tests.support.hash_seeds import printed
 
 
 class Colour(Enum):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import SpecError
 from actorflow.values.gradient_sum import DenseGradientSum, SparseGradientSum
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 HALVES = [np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)]
 

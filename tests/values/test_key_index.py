@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.errors import StateError
-from actorflow.values import key_index
 from actorflow.values.key_index import KeyIndex
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 INT64 = np.dtype("int64")
 
@@ -124,7 +123,7 @@ def test_a_table_that_is_asked_more_than_it_has_keys_is_sorted_until_it_changes(
     asked = np.arange(1000)
 
     def is_sorted() -> bool:
-        return table._sorted is not None
+        return table.is_sorted
 
     table.lookup(asked, np.float32(0))
     assert not is_sorted()
@@ -146,13 +145,15 @@ def test_a_sorted_table_finds_what_the_dict_finds(data: st.DataObject) -> None:
     asked = np.array(data.draw(st.lists(some | st.sampled_from(keys.tolist()), max_size=40)), dtype)
     table = KeyIndex("t", keys.dtype, (), INT64)
     table.insert(keys, np.arange(keys.size))
-    own = np.array(list(table.rows), dtype)
-    order = own.argsort()
-    rows = np.array(list(table.rows.values()))
+    values = dict(zip(keys.tolist(), range(keys.size), strict=True))
+    many = np.resize(keys, 1000)  # as many as are worth sorting
+    table.lookup(many, np.int64(-1))
+    table.lookup(many, np.int64(-1))
+    assert table.is_sorted
 
-    found = key_index._search(own[order], rows[order], asked)
+    found = table.lookup(np.concatenate([asked, many]), np.int64(-1))[: asked.size]
 
-    assert found.tolist() == [table.rows.get(k, -1) for k in asked.tolist()]
+    assert found.tolist() == [values.get(k, -1) for k in asked.tolist()]
 
 
 def test_it_says_what_it_holds() -> None:

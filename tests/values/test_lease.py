@@ -17,7 +17,7 @@ import actorflow as af
 from actorflow.values import lease
 from actorflow.values.arrays import NAMES, as_dtype
 from actorflow.values.lease import Owner, memory_of, read_only_copy, read_only_view, unshared
-from tests.holding import HOLD, arrays_of, set_in_place
+from tests.support.holding import HOLD, arrays_of, set_in_place
 
 SHAPE = (4, 2)
 
@@ -229,33 +229,33 @@ def test_an_interpreter_that_counts_otherwise_is_found_out(
         cells.append(cell)
         return counted(cell)
 
-    assert lease._probed()
+    assert lease.probe()
     monkeypatch.setattr(lease, "_references", counting)
 
-    assert lease._probed() == frozenset()
+    assert lease.probe() == frozenset()
 
 
-@pytest.mark.parametrize("lost", range(len(lease._ALIASES)))
+@pytest.mark.parametrize("lost", range(len(lease.ALIASES)))
 def test_an_interpreter_that_overlooks_one_sort_of_alias_is_found_out(
     monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     """The alias is made and dropped at once: what an interpreter that does not count it would show."""
-    aliases = list(lease._ALIASES)
+    aliases = list(lease.ALIASES)
     alias = aliases[lost]
 
     def overlooked(array: Any) -> None:
         alias(array)
 
     aliases[lost] = overlooked
-    monkeypatch.setattr(lease, "_ALIASES", tuple(aliases))
+    monkeypatch.setattr(lease, "ALIASES", tuple(aliases))
 
-    assert lease._probed() == frozenset()
+    assert lease.probe() == frozenset()
 
 
 def test_without_a_global_lock_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
 
-    assert lease._probed() == frozenset()
+    assert lease.probe() == frozenset()
 
 
 def test_an_interpreter_that_was_found_out_gives_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:

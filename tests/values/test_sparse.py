@@ -29,6 +29,7 @@ from actorflow.values.sparse import (
     unique_rows,
     values_of,
 )
+from tests.support.arrays import address
 
 
 def rows(at: list[int], value: float = 1.0, n: int = 4) -> SparseRows:
@@ -91,10 +92,6 @@ def test_sums_are_of_the_touched_rows() -> None:
 
 
 # ------------------------------------------------------------------------------ putting rows
-
-
-def address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 MAKE: dict[str, Callable[[], Any]] = {

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.errors import KernelError, ListError
-from actorflow.values import tensor_list
 from actorflow.values.tensor_list import TensorList
 
 Model = dict[int, np.ndarray]
@@ -42,14 +41,17 @@ def check(of: TensorList, model: Model) -> None:
         assert found is None or found.tolist() == model[i].tolist()
 
 
-def nodes(of: TensorList) -> set[int]:
-    """The nodes of a version, by identity."""
-    found, ahead = set[int](), [(of._root, of._shift)]
+def levels(of: TensorList) -> list[set[int]]:
+    """The nodes of a version, by identity, from the root down: they are the lists that it refers to."""
+    found, ahead = list[set[int]](), [each for each in gc.get_referents(of) if type(each) is list]
     while ahead:
-        node, shift = ahead.pop()
-        found.add(id(node))
-        ahead.extend((below, shift - tensor_list._BITS) for below in node if shift and below is not None)
+        found.append({id(node) for node in ahead})
+        ahead = [below for node in ahead for below in node if type(below) is list]
     return found
+
+
+def nodes(of: TensorList) -> set[int]:
+    return set().union(*levels(of))
 
 
 # ------------------------------------------------------------------------------------- the law
@@ -125,7 +127,8 @@ def test_a_list_of_values_is_what_writes_make(count: int) -> None:
 
     assert seen(whole) == seen(line)
     assert [v[0] for v in whole.values()] == list(range(count))
-    assert (whole._shift, len(whole), whole.present, whole.nbytes) == (line._shift, count, count, line.nbytes)
+    assert [len(level) for level in levels(whole)] == [len(level) for level in levels(line)]
+    assert (len(whole), whole.present, whole.nbytes) == (count, count, line.nbytes)
 
 
 def test_a_write_makes_one_node_a_level_and_shares_the_rest() -> None:
@@ -136,7 +139,7 @@ def test_a_write_makes_one_node_a_level_and_shares_the_rest() -> None:
         line = line.push(array(i)).accumulate(i // 2, array(1))
         fork = fork.write(5000 - i, array(i))  # a second line from the same beginning costs no more
 
-        assert len(nodes(line) - nodes(before)) <= 2 * (line._shift // tensor_list._BITS + 1)
+        assert len(nodes(line) - nodes(before)) <= 2 * len(levels(line))
     assert len(nodes(TensorList.of([array(i) for i in range(1000)]))) == 33
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import SpecError
 from actorflow.values.windows import adaptive_window, count_along, covered_size, sliding_window
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LAW = settings(max_examples=examples(200), deadline=None)
 few = st.integers(1, 4)

@@ -198,6 +198,10 @@ class RemoteHub:
         """Returns the messages, and asks, that stand in line for credit."""
         return [entry for peer, _ in self._attached.values() for entry in peer.line]
 
+    def known(self) -> list[str]:
+        """Returns the processes that are attached, or that somebody here has an address of an actor of."""
+        return sorted(self._known)
+
     def channels(self) -> dict[str, Channel]:
         """Returns the way to each attached process."""
         return {name: peer.channel for name, (peer, _) in sorted(self._attached.items()) if peer.channel}
@@ -214,9 +218,17 @@ class RemoteHub:
                 peer.watched,
                 peer.describe_loss(),
                 _story(peer.channel),
+                len(serving.early),
+                len(serving.large),
+                serving.large.nbytes,
             )
             for name, (peer, serving) in sorted(self._attached.items())
         ]
+
+    def validate(self) -> None:
+        """Raises InternalError where what it keeps of its peers does not fit together."""
+        for peer, _ in self._attached.values():
+            peer.validate()
 
     def __repr__(self) -> str:
         peers = ", ".join(repr(peer) for peer, _ in self._attached.values()) or "nobody attached"

@@ -77,6 +77,11 @@ class LargeReplies(Generic[T]):
             leaving.append(item)
         return leaving
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of them are on their way."""
+        return self._bytes
+
     def __len__(self) -> int:
         """How many wait."""
         return len(self._waiting)

@@ -9,7 +9,15 @@ from actorflow.actors.ask import Ask
 from actorflow.actors.cell import Cell
 from actorflow.actors.mailbox import MailboxEntry
 from actorflow.actors.tombstones import ago, reason_of
-from actorflow.errors import ActorflowError, ChannelClosed, TransportError, Where, WireError, pluralise
+from actorflow.errors import (
+    ActorflowError,
+    ChannelClosed,
+    InternalError,
+    TransportError,
+    Where,
+    WireError,
+    pluralise,
+)
 from actorflow.runtime.messages import Terminated
 from actorflow.transport.rules.channel import Channel, Envelope, EnvelopeKind, Lane
 
@@ -58,6 +66,13 @@ class OutboundAsks:
         self._sender: _LineWatcher | None = None
         self._waiting = False
         self._turn = False
+
+    def validate(self) -> None:
+        """Raises InternalError unless each ask has one number, and what is watched has a watcher."""
+        if self._numbers != {ask: number for number, ask in self.asks.items()}:
+            raise InternalError(f"each ask has one number, got {self._numbers} and {self.asks}")
+        if not all(self.watchers.values()):
+            raise InternalError(f"what is watched has a watcher, got {self.watchers}")
 
     # -- sending ------------------------------------------------------------------------------------
 

@@ -54,6 +54,9 @@ class ClusterDisplay(Display):
         epochs: Epochs of the run, where that is its limit: then the bar knows how much is done.
         batches: Batches of an epoch, where that is known; else it is learnt from the first.
         now: Tells the time of news.
+
+    Attributes:
+        part: How much of the run is done, from 0 to 1; None where nobody can know.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class ClusterDisplay(Display):
         self._now = now
         self._began = now()
         self._totals: Totals | None = None
-        self._part: float | None = None
+        self.part: float | None = None
         self._leaving = False
 
     def show(self, event: Event) -> None:
@@ -81,9 +84,9 @@ class ClusterDisplay(Display):
         super().show(event)
         if isinstance(event, UpdateDone):
             self.observed.update(event)
-            self._part = self._fraction(event)
+            self.part = self._fraction(event)
         elif isinstance(event, RunDone):
-            self._part = 1.0
+            self.part = 1.0
             self.observed.ended(event)
 
     def members(self, run: RunEntry) -> None:
@@ -198,9 +201,7 @@ class ClusterLive(ClusterDisplay):
         self._task = self._bar.add_task("", total=None)
         self._input = ""
         self._looked = self._now() - _LOOK_S
-        self._screen = Screen(
-            get_renderable=self._draw, console=console, transient=True, refresh_per_second=5
-        )
+        self._screen = Screen(get_renderable=self.draw, console=console, transient=True, refresh_per_second=5)
 
     def __enter__(self) -> Self:
         self._screen.start()
@@ -212,8 +213,8 @@ class ClusterLive(ClusterDisplay):
     def show(self, event: Event) -> None:
         """Takes the next event of the run; the screen has it at its next refresh."""
         super().show(event)
-        if self._part is not None:
-            self._bar.update(self._task, completed=self._part, total=1.0)
+        if self.part is not None:
+            self._bar.update(self._task, completed=self.part, total=1.0)
         if self._now() - self._looked >= _LOOK_S:
             self._looked = self._now()
             self._input = str(event.input)
@@ -230,7 +231,8 @@ class ClusterLive(ClusterDisplay):
 
     # -- drawing ----------------------------------------------------------------------------------------
 
-    def _draw(self) -> Group:
+    def draw(self) -> Group:
+        """Returns what the screen shows; called in its thread."""
         parts: list[RenderableType] = [self._bar]
         last = self._last
         if last is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Group
@@ -85,9 +85,9 @@ class Display:
 class Log(Display):
     """One line an epoch, and one every 10 s within a long one."""
 
-    def __init__(self, console: Console, seed: int) -> None:
+    def __init__(self, console: Console, seed: int, now: Callable[[], float] = SystemClock.now) -> None:
         super().__init__(console, seed)
-        self._now = SystemClock.now
+        self._now = now
         self._spoke = self._now()
 
     def show(self, event: Event) -> None:
@@ -104,7 +104,7 @@ class ProgressBar(Display):
     While steps wait for input, a line of its own says what for: among the figures it would push them out.
     """
 
-    def __init__(self, console: Console, seed: int) -> None:
+    def __init__(self, console: Console, seed: int, now: Callable[[], float] = SystemClock.now) -> None:
         super().__init__(console, seed)
         self._bar = Bar(
             TextColumn(f"seed {seed}"),
@@ -116,9 +116,9 @@ class ProgressBar(Display):
         self._task = self._bar.add_task("", total=None)
         self._line = Text("starting", no_wrap=True, overflow="ellipsis")
         self._input = Text(no_wrap=True, overflow="ellipsis")
-        self._now = SystemClock.now
+        self._now = now
         self._looked = self._now() - _LOOK_S
-        self._live = Screen(get_renderable=self._draw, console=console, transient=True, refresh_per_second=5)
+        self._live = Screen(get_renderable=self.draw, console=console, transient=True, refresh_per_second=5)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -137,8 +137,8 @@ class ProgressBar(Display):
             self._looked = self._now()
             self._input.plain = str(event.input)[: self._console.width - 4]
 
-    def _draw(self) -> Group:
-        """What the screen shows; called in its thread, so it looks at nothing that runs."""
+    def draw(self) -> Group:
+        """Returns what the screen shows; called in its thread, so it looks at nothing that runs."""
         lines = [self._line, self._input] if self._input.plain else [self._line]
         return Group(self._bar, *lines)
 

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -97,6 +98,8 @@ class RunHistory:
                 file.close()
         except OSError as error:
             self._file = None
+            with suppress(OSError):  # what is buffered has no room either
+                file.close()
             log.warning("the run goes on without its history: %s, %s", error.strerror, self._path)
             if not is_full(error):
                 raise

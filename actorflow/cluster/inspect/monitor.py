@@ -154,6 +154,11 @@ class Monitor:
         """Returns what can be read of a process whose loop is held up."""
         return self._report(look, _describe_again, self._loop_now(answers=False))
 
+    @property
+    def heartbeat_at(self) -> float:
+        """When the loop was last seen to go on, by the clock of the system."""
+        return self._heartbeat_at
+
     def _loop_now(self, *, answers: bool) -> LoopEntry:
         since_s = max(0.0, self._now() - self._heartbeat_at - HEARTBEAT_S)
         late_s = self._lags[-1] if answers else since_s

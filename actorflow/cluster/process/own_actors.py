@@ -88,6 +88,10 @@ class OwnActors:
             child.end(None, restart=False)
         return [child for child in children if isinstance(child, Cell)]
 
+    def __len__(self) -> int:
+        """How many it keeps to stop them, of which some may have ended by themselves."""
+        return len(self._children)
+
     async def close(self) -> None:
         """Stops all, and returns when they are dead."""
         for cell in self.end():

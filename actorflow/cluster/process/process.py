@@ -142,6 +142,11 @@ class Process:
         """
         return self._own.spawn(factory, args, name, **limits)
 
+    @property
+    def own_actors(self) -> OwnActors:
+        """The actors of the program that live here."""
+        return self._own
+
     def supervisor(self, strategy: Strategy, *, name: str | None = None) -> Supervisor:
         """Returns a new group of actors in this process; see `ActorSystem.supervisor`.
 

@@ -68,6 +68,7 @@ from actorflow.coord.rules.participant import Do, Participant, ShardPhase
 from actorflow.coord.rules.sharding import check_joint
 from actorflow.dataflow.engine.resources import optimizer_actor
 from actorflow.dataflow.optimizer.gradients import ApplyGradients, MakeState
+from actorflow.dataflow.optimizer.optimizer import OptimizerActor
 from actorflow.dataflow.state.register import Source
 from actorflow.dataflow.state.variable import Read, ReadRows
 from actorflow.errors import (
@@ -175,6 +176,16 @@ class ShardActor(Actor):
     def version(self) -> int:
         """Updates applied."""
         return self.participant.version
+
+    @property
+    def optimizer(self) -> OptimizerActor:
+        """The optimizer of its variables, for whoever looks on."""
+        return self._bound
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has heard that the run has ended."""
+        return self._over
 
     @property
     def pulls(self) -> int:

@@ -77,6 +77,10 @@ class ProcessMapper:
         self._empty: Future[None]
         self._last_end = ""
 
+    def pids(self) -> list[int]:
+        """Returns the numbers of the processes that live."""
+        return [child.process.pid for child in self._children]
+
     async def start(self) -> None:
         """Starts the processes, and waits until all have found the function.
 

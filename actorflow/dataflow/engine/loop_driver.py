@@ -19,10 +19,10 @@ from actorflow.dataflow.engine.node import NodeActor
 from actorflow.kernels.device.device import Device
 from actorflow.kernels.device.gpu import Gpu
 
-_TURNS = 256
+TURNS = 256
 """Turns in a row at most, before others have the loop, or a thread looks at the clock."""
 
-_TURN_S = 10e-6
+TURN_S = 10e-6
 """What a turn takes at least on a clock that stands still meanwhile, as virtual time does."""
 
 _SECONDS_A_UNIT = 1e-9
@@ -49,7 +49,7 @@ def drive_loop(node: NodeActor, device: Device | Gpu, compiled: CompiledBody, *,
         compiled: What it computes.
         units: What one turn costs, None where nobody knows; a routine without loops is one turn.
     """
-    it = _LoopDriver(node, device, compiled, units or 0.0)
+    it = LoopDriver(node, device, compiled, units or 0.0)
     if isinstance(device, Gpu):
         return it.begin_on_thread if compiled.turns else it.once_on_thread
     if device.inline_only or (units is not None and device.surely_inline(units)):
@@ -58,7 +58,7 @@ def drive_loop(node: NodeActor, device: Device | Gpu, compiled: CompiledBody, *,
     return partial(it.measure, device)
 
 
-class _LoopDriver:
+class LoopDriver:
     """One node that runs a routine.
 
     Attributes:
@@ -68,10 +68,10 @@ class _LoopDriver:
     """
 
     def __init__(self, node: NodeActor, device: Device | Gpu, compiled: CompiledBody, units: float) -> None:
-        turn_s = max(_TURN_S, units * _SECONDS_A_UNIT)
+        turn_s = max(TURN_S, units * _SECONDS_A_UNIT)
         # Turns that are known to cost more look up sooner: so many in a row cost about as much as 256 cheap
         # ones.
-        self.in_a_row = max(1, min(_TURNS, int(_TURNS * _TURN_S / turn_s)))
+        self.in_a_row = max(1, min(TURNS, int(TURNS * TURN_S / turn_s)))
         self.pause_s = self.in_a_row * turn_s
         # What is known before anything was measured.
         self.turn_s = units * _SECONDS_A_UNIT
@@ -112,6 +112,7 @@ class _LoopDriver:
         self.submit(live, lambda: self.compute(live, args))
 
     def compute(self, live: IterationState, args: Sequence[Any]) -> Any:
+        """Does all turns of a firing, in whichever thread it is; returns what they give."""
         tag = live.tag
         try:
             return self.compiled.function(tag.step, tag.frame, tag.iteration, *args)
@@ -133,6 +134,7 @@ class _LoopDriver:
         self.on_thread(live, self.turns(live, args, out), out)
 
     def turns(self, live: IterationState, args: Sequence[Any], out: list[Any]) -> Iterator[int]:
+        """Returns what does a turn each time that it is asked; the last one fills `out`."""
         tag = live.tag
         turns: Iterator[int] = self.compiled.function(out, tag.step, tag.frame, tag.iteration, *args)
         return turns
@@ -211,10 +213,12 @@ class _LoopDriver:
         self.node.owner.dispatch.push_later(self.pause_s, further, live)
 
     def result(self, out: list[Any]) -> Any:
+        """Returns what the node emits of what the turns have left."""
         # One output as it is, several as a sequence: see `NodeActor.emit`.
         return out[0] if self.many else out[0][0]
 
     def submit(self, live: IterationState, job: Callable[[], Any]) -> None:
+        """Has a thread do a job of a firing, and emits what it gives."""
         node = self.node
 
         def done(value: Any, error: BaseException | None, seconds: float) -> None:
@@ -241,7 +245,7 @@ class _ResumeLoop:
 
     __slots__ = ("done", "strand", "out", "driver", "turns")
 
-    def __init__(self, turning: _LoopDriver, turns: Iterator[int], out: list[Any], done: int) -> None:
+    def __init__(self, turning: LoopDriver, turns: Iterator[int], out: list[Any], done: int) -> None:
         self.driver = turning
         self.turns = turns
         self.out = out

@@ -15,7 +15,7 @@ Lost, Unsent.
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
@@ -159,6 +159,11 @@ class Runner(Actor):
 
     def __repr__(self) -> str:
         return f"<Runner of {self.process!r}, {len(self._steps)} steps, {self.rendezvous!r}>"
+
+    @property
+    def parts(self) -> Mapping[tuple[str, int], InstalledPart]:
+        """The parts of plans that run here, by session and number of the plan."""
+        return self._parts
 
     @property
     def steps(self) -> int:

@@ -226,6 +226,11 @@ def find(domain: str, op: str) -> Builder | None:
     return _TABLE.get(("" if domain in STANDARD else domain, op))
 
 
+def table() -> Mapping[tuple[str, str], Builder]:
+    """Returns the builders, by domain and op."""
+    return _TABLE
+
+
 def list_supported(domain: str = "") -> tuple[str, ...]:
     """Returns the names of the ops of a domain that have a builder, sorted."""
     wanted = "" if domain in STANDARD else domain

@@ -39,10 +39,10 @@ def with_control_loops(program: Program, of: Sequence[Process]) -> tuple[Program
     """
     if not any(node.frame for node in program.nodes):
         return program, list(of)
-    return _ControlLoop(program, of).result()
+    return ControlLoop(program, of).result()
 
 
-class _ControlLoop:
+class ControlLoop:
     """One use of the rule: nodes are appended, so all indices stay what they are."""
 
     def __init__(self, program: Program, of: Sequence[Process]) -> None:
@@ -51,6 +51,7 @@ class _ControlLoop:
         self.of = list(of)
 
     def result(self) -> tuple[Program, list[Process]]:
+        """Returns the program with its control loops, and the process of each node."""
         # ORDER: nodes first stand where they must; then it is known who takes part in a frame.
         self._settle_next()
         self._settle_enters()

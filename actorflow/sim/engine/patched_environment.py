@@ -189,6 +189,11 @@ _patches: list[Patch] = [
 _waiting = set(forbidden_calls.LATE)
 
 
+def patches() -> tuple[Patch, ...]:
+    """Returns all that a run puts in the place of something else, as far as the modules are there by now."""
+    return tuple(_patches)
+
+
 def _replace_all() -> None:
     forbidden_calls.install()
     if _waiting:

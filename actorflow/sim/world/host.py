@@ -81,6 +81,11 @@ class Host:
         self._paused_until = 0.0
 
     @property
+    def entropy(self) -> Entropy:
+        """Where its chance comes from: of its seed, and the same in every life."""
+        return self._entropy
+
+    @property
     def alive(self) -> bool:
         """Whether it runs: true also while it is paused."""
         return not self.lifetime.dead

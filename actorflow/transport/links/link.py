@@ -164,6 +164,16 @@ class Link:
         return self._handshake.phase
 
     @property
+    def ends(self) -> tuple[SessionEnd, SessionEnd]:
+        """This end of the session, and that of the peer, as far as it is known."""
+        return self._handshake.mine, self._handshake.theirs
+
+    @property
+    def half_received(self) -> bool:
+        """Whether a frame has come in part, and the rest is awaited."""
+        return self._link_session.half_received
+
+    @property
     def contact(self) -> Contact:
         """What the wire knows of the process at the other end."""
         return self._wire.contact()

@@ -135,6 +135,10 @@ class Frames:
     def __init__(self) -> None:
         self._cells: list[list[Array]] = []
 
+    def __len__(self) -> int:
+        """How many are kept."""
+        return len(self._cells)
+
     def find(self, size: int) -> Array:
         """Returns memory for a frame; what was in it may still be there."""
         if not _LEAST_KEPT <= size <= _MOST_KEPT:

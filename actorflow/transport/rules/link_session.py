@@ -146,6 +146,11 @@ class LinkSession:
         story.append(("wait", serial, size, "no session" if self.spending is None else "no credit"))
 
     @property
+    def half_received(self) -> bool:
+        """Whether a frame has come in part, and the rest is awaited."""
+        return any(each.missing for each in self._assemblies)
+
+    @property
     def overrun(self) -> bool:
         """Whether more of CONTROL waits than may."""
         return not self._settings.control.holds(len(self._control), self._control_bytes)

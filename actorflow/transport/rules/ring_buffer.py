@@ -24,7 +24,7 @@ from actorflow.errors import WireError
 PAGE = 4096
 TOKEN_BYTES = 16
 _MAGIC = b"AFring1\0"
-_CONSUMED = 8  # which number of 8 bytes: on a cache line of its own
+CONSUMED = 8  # which number of 8 bytes: on a cache line of its own
 _ALIGN = 64
 
 
@@ -74,7 +74,7 @@ class RingWriter:
             WireError: the reader says what cannot be; the ring is of no use any more.
         """
         size, capacity, head = len(payload), self.capacity, self.head
-        consumed = self._numbers[_CONSUMED]
+        consumed = self._numbers[CONSUMED]
         if not self.consumed <= consumed <= head:
             message = (
                 f"a ring is read as far as it is written, got {consumed} after {self.consumed} of {head}"
@@ -166,7 +166,7 @@ class RingReader:
         # ORDER: all reads of the slot before this store; not every machine keeps it without being told.
         self._order.release()
         self._order.acquire()
-        self._numbers[_CONSUMED] = position
+        self._numbers[CONSUMED] = position
 
     def __repr__(self) -> str:
         return f"<RingReader of {self.capacity} bytes: {self.consumed} passed>"

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import zmq
 
-from actorflow.errors import WireError
+from actorflow.errors import InternalError, WireError
 from actorflow.transport.codec.types import Buffer
 from actorflow.transport.rules import routes
 from actorflow.transport.rules.address import Address
@@ -117,6 +117,25 @@ class Bound:
     def connections(self) -> int:
         """How many there are."""
         return len(self._alive)
+
+    @property
+    def unmatched(self) -> int:
+        """How many of them have said nothing by which they are known."""
+        return self._unmatched
+
+    @property
+    def routes(self) -> int:
+        """How many peers there is a way to."""
+        return len(self._route_of)
+
+    def validate(self) -> None:
+        """Raises InternalError unless what is known of connections is of such as live, both ways alike."""
+        if not self._id_at.keys() <= self._alive:
+            raise InternalError(f"what has an id lives, got {self._id_at} of {self._alive}")
+        if any(self._id_at.get(fd) != routing_id for routing_id, fd in self._fd_of.items()):
+            raise InternalError(f"ids and connections agree, got {self._fd_of} and {self._id_at}")
+        if self._caller_at.keys() != {route.id for route in self._route_of.values()}:
+            raise InternalError(f"each route has who takes its calls, got {self._route_of}")
 
     # -- sending -----------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ class EndpointStats:
         refused: What was not let in, by reason.
         connections: Of others to us, now.
         lost: Of those, how many have ended, for whatever reason: a message that is too large is one.
+        unmatched: Of those, how many have said nothing by which they are known.
+        routes: Peers to which there is a way through them.
     """
 
     datagrams_out: int
@@ -33,6 +35,8 @@ class EndpointStats:
     refused: Mapping[str, int]
     connections: int
     lost: int
+    unmatched: int
+    routes: int
 
 
 @dataclass(slots=True)
@@ -53,7 +57,7 @@ class Counters:
         if self.refusals.note(refusal, address):
             log.warning("'%s' refused %s, from %s", self.name, refusal.value, address or "somewhere")
 
-    def stats(self, connections: int) -> EndpointStats:
+    def stats(self, connections: int, unmatched: int, routes: int) -> EndpointStats:
         """Returns the account now."""
         return EndpointStats(
             self.datagrams_out,
@@ -64,4 +68,6 @@ class Counters:
             {refusal.name.lower(): n for refusal, n in self.refusals.counts.items()},
             connections,
             self.lost,
+            unmatched,
+            routes,
         )

@@ -162,7 +162,12 @@ class Endpoint:
 
     def stats(self) -> EndpointStats:
         """Returns the account of this endpoint."""
-        return self._counters.stats(self._bound.connections)
+        bound = self._bound
+        return self._counters.stats(bound.connections, bound.unmatched, bound.routes)
+
+    def validate(self) -> None:
+        """Raises InternalError where what it keeps of its connections does not fit together."""
+        self._bound.validate()
 
     def close(self, linger_s: float = 0.2) -> None:
         """Ends all connections and frees everything; closing twice is harmless.

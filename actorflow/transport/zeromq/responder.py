@@ -81,7 +81,7 @@ class Responder:
 
     def stats(self) -> EndpointStats:
         """Returns its account."""
-        return self._counters.stats(0)
+        return self._counters.stats(connections=0, unmatched=0, routes=0)
 
     def close(self, linger_s: float = 0.2) -> None:
         """Ends it; closing twice is harmless. An answer that is being made ends by itself, unheard.

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actorflow.actors.remote.large_replies import WINDOW_BYTES, LargeReplies, weight
 from actorflow.transport.codec.message_codec import encode, size
 from actorflow.transport.codec.types import LIMITS
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.values import values
 
 SIZES = (1, WINDOW_BYTES // 3, WINDOW_BYTES // 2, WINDOW_BYTES, 3 * WINDOW_BYTES)

@@ -18,7 +18,7 @@ from actorflow.cli.display.output import Output
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.training.events import EpochDone, RunDone
 from tests.cli.display.test_observed import run, seat, update
-from tests.cluster.programs import regression
+from tests.support.linear import regression
 
 WORKERS = ("worker0", "worker1", "worker2")
 
@@ -38,7 +38,7 @@ def lines(file: io.StringIO) -> list[str]:
 def drawn(live: ClusterLive, width: int = 100) -> list[str]:
     """What the screen would show now."""
     shown, file = console(width)
-    shown.print(live._draw())
+    shown.print(live.draw())
     return lines(file)
 
 
@@ -145,7 +145,7 @@ def test_the_bar_knows_how_much_is_done_where_anybody_can(known: Any, step: int,
     view, _ = live(**known)
     view.show(update(step, [0]))
 
-    assert view._part == part
+    assert view.part == part
 
 
 def test_the_size_of_an_epoch_is_learnt_from_the_first() -> None:
@@ -154,7 +154,7 @@ def test_the_size_of_an_epoch_is_learnt_from_the_first() -> None:
         view.show(update(step, [0], at=(epoch, index)))
 
     assert view.observed.batches == 10
-    assert view._part == (1 + 0.5) / 4
+    assert view.part == (1 + 0.5) / 4
 
 
 def simulated(make: Callable[[Any], ClusterDisplay], *, epochs: int = 3) -> tuple[ClusterDisplay, RunDone]:

@@ -14,9 +14,9 @@ import pytest
 from actorflow.cli import main
 from actorflow.cli.display.output import Output
 from actorflow.cli.display.progress import Log
-from tests.busy import HANG_S
 from tests.cli.test_launch import told
-from tests.cluster.children import own_runs
+from tests.support.busy import HANG_S
+from tests.support.runs import own_runs
 
 ROOT = Path(__file__).parents[3]
 SAID = "stopped: nobody reads standard output any more\n"

@@ -92,9 +92,9 @@ def test_the_line_goes_when_the_input_keeps_up_again() -> None:
     display = ProgressBar(shown, seed=0)
     with display:
         display.show(told(EpochDone, BOUND, scores={}))
-        before = display._draw()
+        before = display.draw()
         display.show(told(EpochDone, KEEPS_UP, scores={}))
-        after = display._draw()
+        after = display.draw()
 
     assert (len(before.renderables), len(after.renderables)) == (3, 2)
     assert not any("input" in line for line in drawn(file)[-3:])
@@ -108,8 +108,7 @@ def test_the_pipeline_is_looked_at_a_few_times_a_second_however_many_steps_there
         return stats()
 
     shown, _ = console()
-    display = ProgressBar(shown, seed=0)
-    display._now, display._looked = (lambda: 5.0), 0.0
+    display = ProgressBar(shown, seed=0, now=lambda: 5.0)
     for _ in range(1000):
         display.show(told(StepDone, InputStats(8.5, 10.0, look)))
 
@@ -150,8 +149,8 @@ def test_the_end_says_where_the_time_of_input_bound_runs_went() -> None:
 
 def test_a_line_of_the_moment_and_one_of_an_epoch_are_told_apart() -> None:
     shown, file = console(terminal=False)
-    log = Log(shown, seed=3)
-    log._spoke -= 60.0
+    times = iter([0.0])
+    log = Log(shown, seed=3, now=lambda: next(times, 60.0))
     log.show(told(StepDone, NO_PIPELINE))
     log.show(told(EpochDone, NO_PIPELINE, scores={}))
 

@@ -20,8 +20,8 @@ from actorflow.cluster.process.process import Process
 from actorflow.launch.inherited import FOLDER
 from actorflow.transport.rules.address import Address
 from actorflow.transport.zeromq import request
-from tests.busy import HANG_S
-from tests.cluster.programs import regression
+from tests.support.busy import HANG_S
+from tests.support.linear import regression
 
 pytestmark = pytest.mark.wire
 DEADLINE_S = HANG_S

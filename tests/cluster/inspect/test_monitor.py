@@ -24,8 +24,8 @@ from actorflow.cluster.process.process import Process
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import WireError
 from actorflow.transport.codec.message_codec import decode, encode, join
-from tests.busy import HANG_S
-from tests.cluster.programs import regression
+from tests.support.busy import HANG_S
+from tests.support.linear import regression
 
 DEADLINE_S = HANG_S
 
@@ -145,13 +145,13 @@ def test_a_process_whose_loop_is_held_up_tells_so_with_the_actor_and_the_stack()
 
 def test_a_loop_that_goes_on_is_not_taken_for_one_that_is_held_up() -> None:
     async def body() -> None:
-        async with told() as (monitor, _):
-            first = monitor._heartbeat_at
+        async with told() as (monitor, process):
+            first = monitor.heartbeat_at
             for _ in range(100):
                 await asyncio.sleep(HEARTBEAT_S)
-                if monitor._heartbeat_at >= first + 3 * HEARTBEAT_S:
+                if monitor.heartbeat_at >= first + 3 * HEARTBEAT_S:
                     break
-            waited_s = monitor._now() - first
+            waited_s = process.system.now() - first
             assert monitor.from_beside(LookQuestion()).loop.late_s < waited_s - 2 * HEARTBEAT_S
 
     asyncio.run(body())

@@ -16,7 +16,7 @@ from actorflow.cluster.inspect.procfs import Usage, usage
 from actorflow.cluster.inspect.reports import LookQuestion, LoopEntry, ProcessReport, Totals
 from actorflow.errors import PeerLost
 from actorflow.transport.codec.message_codec import decode, encode, join
-from tests.busy import HANG_S
+from tests.support.busy import HANG_S
 
 DEADLINE_S = HANG_S
 

@@ -25,7 +25,9 @@ from actorflow.errors import (
     SessionClosed,
 )
 from actorflow.transport.codec.failures import WHAT
-from tests.cluster.children import Echo, build, chained, meshed, own_runs, spawns_nothing
+from tests.cluster.children import Echo, build, chained, meshed, spawns_nothing
+from tests.support.events import drain
+from tests.support.runs import own_runs
 
 Body = Callable[[Cluster], Awaitable[None]]
 NAMES = ("chief", "ps0", "worker0", "worker1")
@@ -88,8 +90,7 @@ def test_the_actors_of_a_program_are_found_in_every_process(world: Callable[[Bod
             )
         assert "process 'ps0' has no actor 'none'; it has " in str(none)
         # the program trains beside them
-        async for _ in af.Trainer(cluster, af.Sync()).run(epochs=1):
-            pass
+        await drain(af.Trainer(cluster, af.Sync()).run(epochs=1))
         assert await refs[2].ask(2) == ["worker0", 2]
         with pytest.raises(CannotTravel):
             await refs[3].ask(object())
@@ -277,8 +278,7 @@ def test_an_in_process_cluster_may_be_opened_again_and_begins_anew() -> None:
 def test_an_in_process_cluster_trains_to_the_bits_of_a_simulated_one() -> None:
     async def trained(cluster: Cluster) -> Any:
         async with cluster:
-            async for _ in af.Trainer(cluster, af.Sync()).run(epochs=1):
-                pass
+            await drain(af.Trainer(cluster, af.Sync()).run(epochs=1))
             return [value.tolist() for value in await cluster.run(["w", "b"])]
 
     here = asyncio.run(trained(af.Cluster.in_process(meshed(3), ps=2, workers=2)))
@@ -303,6 +303,6 @@ def test_many_short_lives_of_own_actors_are_not_kept() -> None:
             process = cluster.chief
             for _ in range(1000):
                 await process.system.stop(process.spawn(Echo, process))
-            assert len(process._own._children) <= 128
+            assert len(process.own_actors) <= 128
 
     asyncio.run(main())

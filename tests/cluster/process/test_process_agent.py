@@ -12,25 +12,26 @@ from actorflow import sim
 from actorflow.cluster.process.messages import PROCESS_AGENT, SHARD, Introduce
 from actorflow.coord.actors.shard import ShardActor
 from actorflow.errors import HandlerError
-from tests.cluster.programs import regression
+from tests.support.events import drain
+from tests.support.faults import planted
+from tests.support.linear import regression
 
 
 def test_a_process_says_what_it_is_while_its_shard_opens_however_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[str] = []
-    make_state = ShardActor._make_state
 
     async def main() -> None:
         begun, go = asyncio.Event(), asyncio.Event()
 
-        async def slowly(self: ShardActor, asked: Any) -> None:
+        @planted(monkeypatch, ShardActor, "_make_state")
+        async def slowly(make_state: Any, self: ShardActor, asked: Any) -> None:
             begun.set()
             await go.wait()
             await make_state(self, asked)
             told.append("made")
 
-        monkeypatch.setattr(ShardActor, "_make_state", slowly)
         async with af.Cluster.simulated(regression(), ps=1, workers=1) as cluster:
             train = asyncio.ensure_future(first_update(cluster))
             await begun.wait()
@@ -61,8 +62,7 @@ def test_a_shard_whose_state_cannot_be_made_is_not_left_half_open() -> None:
         program = regression(optimizer=rule)
         async with af.Cluster.simulated(program, ps=2, workers=1, world=world) as cluster:
             with pytest.raises(HandlerError, match="bad raised ValueError: no state on ps0, when its state"):
-                async for _event in af.Trainer(cluster).run(steps=1):
-                    pass
+                await drain(af.Trainer(cluster).run(steps=1))
             assert not [host.name for host in world.hosts if SHARD in host.system.actors]
 
     run()

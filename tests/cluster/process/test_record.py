@@ -18,7 +18,7 @@ from actorflow.errors import ConfigError, SessionClosed
 from actorflow.kernels.device.libraries import libraries
 from actorflow.transport.codec.registry import BY_TYPE
 from tests.cluster.connecting import connected
-from tests.cluster.programs import regression
+from tests.support.linear import regression
 
 MINE = about("chief", 3, "abc", 1)
 

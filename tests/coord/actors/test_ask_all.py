@@ -15,7 +15,7 @@ from actorflow import errors, sim
 from actorflow.actors.actor import Actor
 from actorflow.coord.actors.contribution_pipeline import ask_all, ask_shard
 from actorflow.sim.engine.schedulers import Schedule
-from tests.strategies import LIMITS, examples
+from tests.support.strategies import LIMITS, examples
 
 
 class Answers(Actor):

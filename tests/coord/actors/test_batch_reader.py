@@ -20,7 +20,7 @@ from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from actorflow.training.batches import describe_source, opening
 from tests.data.pipelines import numbers_from
-from tests.strategies import LIMITS, examples, plan_of_the_fault
+from tests.support.strategies import LIMITS, examples, plan_of_the_fault
 
 SIZES = (3, 1, 5)
 

@@ -19,6 +19,7 @@ from actorflow.coord.rules.messages import (
 )
 from tests.coord.counterparts import Shard
 from tests.coord.crew import Computes, Crew, Steps, crewed
+from tests.support.faults import planted
 
 
 def test_what_a_shard_has_told_to_hold_is_pulled_in_parts_from_then_on(
@@ -43,9 +44,8 @@ def test_what_a_shard_has_told_to_hold_is_pulled_in_parts_from_then_on(
 
 
 def test_parts_of_two_versions_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    receive = Shard.receive
-
-    async def moving_on(self: Shard, message: Any) -> Any:
+    @planted(monkeypatch, Shard, "receive")
+    async def moving_on(receive: Any, self: Shard, message: Any) -> Any:
         answer = await receive(self, message)
         late = isinstance(message, Pull) and message.names == ("b",)
         return replace(answer, version=answer.version + 1) if late else answer
@@ -57,7 +57,6 @@ def test_parts_of_two_versions_are_late(monkeypatch: pytest.MonkeyPatch) -> None
         return [type(message) for message in crew.chief.said(Computed, Missed)]
 
     monkeypatch.setattr(contribution_pipeline, "PART_BYTES", 1)
-    monkeypatch.setattr(Shard, "receive", moving_on)
     held = {"w": np.float32(1.0), "b": np.float32(2.0)}, {"c": np.float32(3.0)}
 
     assert crewed(body, values=held) == [Computed, Missed]

@@ -180,7 +180,7 @@ def test_a_permit_that_nobody_works_on_is_given_out_again() -> None:
     async def body(company: Company) -> RunEnded:
         company.open()
         await asyncio.sleep(0.05)
-        worker = company.system.actors["worker1/worker"]._behaviour
+        worker = company.system.actors["worker1/worker"].behaviour
         worker._permit = None  # type: ignore[union-attr]  # it forgets what it was doing
         return await company.ended
 

@@ -16,7 +16,7 @@ from actorflow import errors, sim
 from actorflow.graph.builder import Tensor
 from actorflow.plan.passes.pass_table import ALL
 from tests.coord.replicas import replica
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 class Net:

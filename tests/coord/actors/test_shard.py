@@ -134,7 +134,7 @@ def test_nothing_of_an_update_is_seen_between_staged_and_commit_nor_after_a_disc
     async def body(world: Shards) -> None:
         await update(world, 0, [1])
         before = await world.values()
-        state = [actor._bound.state for actor in world.actors]
+        state = [actor.optimizer.state for actor in world.actors]
         await world.contribute(2, 0, 1, gradients(2))
         world.say(PrepareUpdate(1, 1, ((0, 2),)))
         await world.heard(Staged)
@@ -143,9 +143,9 @@ def test_nothing_of_an_update_is_seen_between_staged_and_commit_nor_after_a_disc
         world.say(Discard(1, 1))
 
         assert equal(await world.values(), before)
-        assert [actor._bound.count for actor in world.actors] == [1, 1]
+        assert [actor.optimizer.count for actor in world.actors] == [1, 1]
         assert [actor.version for actor in world.actors] == [1, 1]
-        after = [actor._bound.state for actor in world.actors]
+        after = [actor.optimizer.state for actor in world.actors]
         assert all(
             same(was["mean"][name], now["mean"][name])
             for was, now in zip(state, after, strict=True)
@@ -520,7 +520,7 @@ def test_when_the_first_shard_and_the_coordinator_are_lost_the_next_one_leads() 
         with pytest.raises(errors.ShardLost):
             await pulled(world.refs[1], 1)
         await asyncio.sleep(0.01)
-        assert world.actors[1]._over
+        assert world.actors[1].is_over
         term = world.actors[1].participant.term
         assert term == following_term(1, 1, 2), "it has ended the run itself under a term of its own"
 

@@ -17,7 +17,8 @@ from actorflow.coord.actors.replica import Replica, StreamedStep
 from actorflow.graph.builder import Tensor
 from actorflow.values import sparse
 from tests.coord.replicas import replica
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 N = 5
 """Rows of each table."""
@@ -247,12 +248,11 @@ def test_rows_that_do_not_fit_are_named() -> None:
 
 def test_the_law_finds_gradients_of_places_among_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the graph knew the rows that came, and not the numbers that they have in the table."""
-    gradients = StreamedStep.gradients
 
-    async def compact(self: StreamedStep, names: Any) -> dict[str, Any]:
+    @planted(monkeypatch, StreamedStep, "gradients")
+    async def compact(gradients: Any, self: StreamedStep, names: Any) -> dict[str, Any]:
         found = await gradients(self, names)
         return {n: (np.arange(len(g[0])), g[1]) if isinstance(g, tuple) else g for n, g in found.items()}
 
-    monkeypatch.setattr(StreamedStep, "gradients", compact)
     with pytest.raises(AssertionError):
         test_rows_give_the_bits_of_the_whole.hypothesis.inner_test(["gather"], [3, 1, 3], "int64")  # type: ignore[attr-defined]

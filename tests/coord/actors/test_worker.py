@@ -31,7 +31,8 @@ from actorflow.runtime.messages import Terminated
 from actorflow.sim.engine.schedulers import Schedule
 from tests.coord.counterparts import Turn
 from tests.coord.crew import Computes, Crew, Listens, Steps, Supplies, crewed
-from tests.strategies import LIMITS, examples
+from tests.support.faults import planted
+from tests.support.strategies import LIMITS, examples
 
 
 def test_it_joins_computes_and_hears_the_receipt() -> None:
@@ -380,13 +381,11 @@ def test_the_law_finds_a_step_that_outlives_its_worker() -> None:
 
 
 def test_the_law_finds_a_worker_that_speaks_after_its_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    leave = Worker.on_stop
-
-    async def speaks(self: Worker, reason: BaseException | None) -> None:
+    @planted(monkeypatch, Worker, "on_stop")
+    async def speaks(leave: Any, self: Worker, reason: BaseException | None) -> None:
         await leave(self, reason)
         self._coordinator.put(Missed(1, 1, 0), self.system.nobody)
 
-    monkeypatch.setattr(Worker, "on_stop", speaks)
     with pytest.raises(AssertionError):
         crewed(stopped(5, (0.2,), Computes()))
 

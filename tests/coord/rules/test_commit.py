@@ -41,7 +41,8 @@ from actorflow.coord.rules.messages import (
 )
 from actorflow.errors import CoordinationError, InternalError
 from tests.coord.cluster import ModelShard
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 SET = ((0, 1), (2, 3))
 WRONG = CoordinationError("the optimizer raised")
@@ -235,12 +236,10 @@ def test_all_shards_make_the_same_updates_whoever_crashes() -> None:
 def test_the_law_finds_a_coordinator_that_commits_what_one_shard_has_staged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def hasty(self: Commitment, message: Staged) -> Any:
+    @planted(monkeypatch, Commitment, "staged")
+    def hasty(staged: Any, self: Commitment, message: Staged) -> Any:
         self.missing = {message.shard}
         return staged(self, message)
-
-    staged = Commitment.staged
-    monkeypatch.setattr(Commitment, "staged", hasty)
 
     with pytest.raises((AssertionError, CoordinationError, InternalError)):
         find_fault()
@@ -281,15 +280,13 @@ def test_the_law_finds_a_recovery_that_commits_what_is_staged_everywhere_and_is_
 ) -> None:
     """Without fencing, what an old coordinator had begun is decided twice."""
 
-    def unfenced(self: ModelShard, message: Any) -> Any:
+    @planted(monkeypatch, ModelShard, "hear")
+    def unfenced(hear: Any, self: ModelShard, message: Any) -> Any:
         before = self.term
         answer = hear(self, message)
         if isinstance(message, Fence):
             self.term = before
         return answer
-
-    hear = ModelShard.hear
-    monkeypatch.setattr(ModelShard, "hear", unfenced)
 
     with pytest.raises((AssertionError, CoordinationError)):
         find_fault()

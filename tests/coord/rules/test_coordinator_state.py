@@ -29,7 +29,8 @@ from actorflow.coord.rules.outbox import Outbox, ToShard
 from actorflow.coord.rules.policy import Async, Backup, Policy, StaleSync, Sync, View
 from actorflow.errors import InternalError, KernelError, PolicyError
 from tests.coord.world import World
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 POLICIES: tuple[Policy, ...] = (
     Async(),
@@ -277,11 +278,9 @@ def test_the_law_finds_late_contributions_that_count(monkeypatch: pytest.MonkeyP
 
 
 def test_the_law_finds_receipts_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(self: Outbox, receipts: Sequence[Receipt]) -> None:
+    @planted(monkeypatch, Outbox, "receipts")
+    def forgetful(receipt: Any, self: Outbox, receipts: Sequence[Receipt]) -> None:
         receipt(self, [each for each in receipts if not each.outcome.accepted])
-
-    receipt = Outbox.receipts
-    monkeypatch.setattr(Outbox, "receipts", forgetful)
 
     find_fault(Sync(), World.judge, steps=3)
 
@@ -312,16 +311,14 @@ def test_the_law_finds_a_batch_that_is_lost_with_its_worker(monkeypatch: pytest.
 def test_the_law_finds_what_shards_are_told_to_forget_although_it_will_be_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def forgetful(self: CoordinatorState, rank: int, why: str) -> None:
+    @planted(monkeypatch, CoordinatorState, "_revoke")
+    def forgetful(revoke: Any, self: CoordinatorState, rank: int, why: str) -> None:
         revoke(self, rank, why)
         if rank in self.contributions.complete:
             self._say.drop([self.contributions.complete[rank].lease.number])
 
     def law(world: World) -> None:
         assert world.ends[0].error is None
-
-    revoke = CoordinatorState._revoke
-    monkeypatch.setattr(CoordinatorState, "_revoke", forgetful)
 
     find_fault(Sync(), law, steps=3)
 

@@ -14,7 +14,7 @@ from actorflow.coord.rules.gradient_mean import SPARE_BYTES, Spares, find_mixed,
 from actorflow.values import sparse
 from actorflow.values.arrays import as_dtype, same
 from tests.coord import serial
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
 ROWS, WIDTH = 4, 2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from actorflow.coord.rules.membership import Membership, Pulse
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 NAMES = ("worker0", "worker1", "worker2")
 

@@ -13,7 +13,7 @@ from actorflow import errors
 from actorflow.coord.rules import open_contributions
 from actorflow.coord.rules.messages import Contribute, Refused, Stored
 from actorflow.coord.rules.open_contributions import Contributions
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 RANKS = 3
 GRADS: dict[str, Any] = {"w": 1.0}

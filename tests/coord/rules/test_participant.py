@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actorflow import errors
 from actorflow.coord.rules.messages import Commit, Discard, Fence, PrepareUpdate, ShardStatus
 from actorflow.coord.rules.participant import Do, Participant, ShardPhase, chain_digest
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 SETS = (((0, 1),), ((1, 2),), ((0, 1), (1, 2)), ((1, 2), (0, 1)))
 terms = st.integers(-1, 1)

@@ -16,7 +16,8 @@ from actorflow.coord.rules.run_settings import RunSettings
 from actorflow.errors import ConfigError, InternalError, QuorumLost
 from tests.coord.rules.test_coordinator_state import EVENTS, Event, Grace, play
 from tests.coord.world import World
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 POLICIES: tuple[Policy, ...] = (
     Async(),
@@ -145,13 +146,11 @@ def find_fault(policy: Policy, law: Any, **options: Any) -> None:
 def test_the_law_finds_what_is_given_up_before_all_shards_have_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def hasty(self: PerShardState, rank: int, why: str, *, gone: bool = False) -> None:
+    @planted(monkeypatch, PerShardState, "_drop_unused")
+    def hasty(unused: Any, self: PerShardState, rank: int, why: str, *, gone: bool = False) -> None:
         number = self.permits.out[rank].number
         unused(self, rank, why, gone=gone)
         self.outcomes[number].waits.clear()
-
-    unused = PerShardState._drop_unused
-    monkeypatch.setattr(PerShardState, "_drop_unused", hasty)
 
     def law(played: World) -> None:
         played.judge_apart()

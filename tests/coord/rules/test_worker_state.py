@@ -37,7 +37,8 @@ from actorflow.coord.rules.worker_state import (
     WorkerState,
 )
 from actorflow.errors import ActorflowError, Fenced, ShardLost
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 
 def permit(number: int, term: int = 1) -> Permit:
@@ -178,8 +179,9 @@ def test_the_model_finds_a_conclusion_that_is_told_for_a_permit_of_old(
 
 
 def test_the_model_finds_a_permit_that_is_dropped_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = WorkerState._drop_work
-    monkeypatch.setattr(WorkerState, "_drop_work", lambda state: dropped(state)[:1])
+    @planted(monkeypatch, WorkerState, "_drop_work")
+    def silent(dropped: Any, self: WorkerState) -> Any:
+        return dropped(self)[:1]
 
     fails()
 

@@ -25,7 +25,7 @@ from actorflow.data.run.buffer import (
 from actorflow.data.stages.stage import CallSite
 from actorflow.data.stages.stats import MemoryAccount, StageMeter
 from actorflow.data.values.chunk import number
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 PLACE = CallSite("prefetch(4)", "here.py:1")
 

@@ -87,8 +87,9 @@ def test_a_keeper_that_is_cancelled_ends_the_loop() -> None:
     async def main() -> None:
         iteration: Any = aiter(numbers().repeat())
         await anext(iteration)
-        iteration._keeper.cancel()
-        await asyncio.wait([iteration._keeper])
+        (keeper,) = asyncio.all_tasks() - {asyncio.current_task()}
+        keeper.cancel()
+        await asyncio.wait([keeper])
 
         with pytest.raises(errors.StateError, match="the stream was left"):
             await anext(iteration)

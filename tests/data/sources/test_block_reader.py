@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actorflow.data.sources.block_reader import BlockReader, Blocks, BlockSource
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, read, read_till_error
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def source(lengths: list[int], fails: bool = False) -> BlockSource:

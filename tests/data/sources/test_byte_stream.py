@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actorflow.data.sources import byte_stream as module
 from actorflow.data.sources.byte_stream import open_stream
 from actorflow.errors import InputError
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def written(folder: Path, data: bytes, *, gz: bool) -> str:

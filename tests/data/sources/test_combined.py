@@ -17,7 +17,7 @@ from actorflow.data.sources.combined import CombinedSource, in_turn, one_by_one,
 from actorflow.errors import ConfigError, InputError
 from tests.data.pipelines import Blocking, Unsized, numbers_from
 from tests.data.reading import SIZES, read, read_till_error
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 PARTS = st.lists(
     st.builds(lambda make, n: make(n), st.sampled_from([numbers_from, Unsized, Blocking]), st.integers(0, 9)),

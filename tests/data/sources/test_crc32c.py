@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.data.sources.crc32c import crc32c, crc32c_each, crc32c_rows
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def by_bits(data: bytes) -> int:

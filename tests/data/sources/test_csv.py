@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv as python_csv
-import gzip
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,8 @@ from actorflow.data.sources import csv as delimited
 from actorflow.data.sources.csv import csv
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
-from tests.strategies import examples
+from tests.support.files import written
+from tests.support.strategies import examples
 
 FIELD = st.text(st.sampled_from('ab",;\n\r é\x85'), max_size=5)
 NUMBER = st.floats(width=32, allow_nan=False) | st.just(float("nan"))  # text keeps no bits of a NaN
@@ -30,12 +29,6 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_stream, "READ_BYTES", 16)
     monkeypatch.setattr(text_lines, "READ_BYTES", 16)
     monkeypatch.setattr(delimited, "ROWS", 3)
-
-
-def written(folder: Path, content: str | bytes, name: str = "a.csv") -> Path:
-    data = content.encode() if isinstance(content, str) else content
-    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return folder / name
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -67,7 +60,7 @@ def test_rows_are_what_was_written_from_anywhere(tmp_path_factory, rows, more, s
 
 
 def test_every_kind_of_dtype_is_read(tmp_path):
-    path = written(tmp_path, "b,u,h,c\nTrue,255,1.5, 1+2j\n0,7,-inf,3\n")
+    path = written(tmp_path, "b,u,h,c\nTrue,255,1.5, 1+2j\n0,7,-inf,3\n", "a.csv")
 
     found = read(csv(path, dtypes={"b": bool, "u": "uint8", "h": "bfloat16", "c": "complex64"}))
 
@@ -77,7 +70,7 @@ def test_every_kind_of_dtype_is_read(tmp_path):
 
 
 def test_a_column_is_left_out_by_none_and_need_not_hold_numbers(tmp_path):
-    path = written(tmp_path, "id,x\nabc,1\n,2\n")
+    path = written(tmp_path, "id,x\nabc,1\n,2\n", "a.csv")
     source = csv(path, dtypes={"id": None, "x": "int32"})
 
     assert same(read(source), [{"x": np.int32(1)}, {"x": np.int32(2)}])
@@ -85,7 +78,7 @@ def test_a_column_is_left_out_by_none_and_need_not_hold_numbers(tmp_path):
 
 
 def test_one_dtype_makes_arrays(tmp_path):
-    path = written(tmp_path, "a;b\n1;2\n3;4\n5;6\n7;8\n")
+    path = written(tmp_path, "a;b\n1;2\n3;4\n5;6\n7;8\n", "a.csv")
 
     found = read(csv(path, dtypes="int16", as_array=True, delimiter=";"))
 
@@ -94,7 +87,7 @@ def test_one_dtype_makes_arrays(tmp_path):
 
 
 def test_names_stand_for_a_header_that_is_not_there(tmp_path):
-    path = written(tmp_path, "1,2\n3,4\n")
+    path = written(tmp_path, "1,2\n3,4\n", "a.csv")
 
     assert same(read(csv(path, names=["a", "b"], header=False))[1], {"a": np.float32(3), "b": np.float32(4)})
     assert list(read(csv(path, names=["a", "b"]))[0]) == ["a", "b"]
@@ -102,13 +95,13 @@ def test_names_stand_for_a_header_that_is_not_there(tmp_path):
 
 
 def test_empty_lines_and_a_byte_order_mark_are_passed_over(tmp_path):
-    path = written(tmp_path, b"\xef\xbb\xbfa,b\r\n\r\n1,2\r\n\r\n")
+    path = written(tmp_path, b"\xef\xbb\xbfa,b\r\n\r\n1,2\r\n\r\n", "a.csv")
 
     assert same(read(csv(path)), [{"a": np.float32(1), "b": np.float32(2)}])
 
 
 def test_other_encodings_and_quotes(tmp_path):
-    path = written(tmp_path, "grün\n'a,''b'\n".encode("latin-1"))
+    path = written(tmp_path, "grün\n'a,''b'\n".encode("latin-1"), "a.csv")
 
     assert read(csv(path, dtypes="bytes", encoding="latin-1", quotechar="'")) == [{"grün": b"a,'b"}]
 
@@ -122,7 +115,7 @@ def test_a_mark_is_passed_over_whatever_utf_8_is_called(tmp_path, encoding):
 
 
 def test_missing_values_are_given_by_column_or_for_all(tmp_path):
-    path = written(tmp_path, "a,b,t\n,1,\n2,NA,x\n")
+    path = written(tmp_path, "a,b,t\n,1,\n2,NA,x\n", "a.csv")
     by_name = {"a": -1, "b": float("nan"), "t": b"?"}
 
     found = read(
@@ -136,7 +129,7 @@ def test_missing_values_are_given_by_column_or_for_all(tmp_path):
 
     assert same(found[0], {"a": np.int8(-1), "b": np.float32(1), "t": b"?"})
     assert same(found[1], {"a": np.int8(2), "b": np.float32("nan"), "t": b"x"})
-    path = written(tmp_path, "a,b\n,1\n2,\n")
+    path = written(tmp_path, "a,b\n,1\n2,\n", "a.csv")
     assert same(
         read(csv(path, dtypes="int8", missing=7, as_array=True)), list(np.array([[7, 1], [2, 7]], np.int8))
     )
@@ -162,7 +155,7 @@ GOOD = "a,b\n1,2\n3,4\n5,6\n7,8\n"
     ],
 )
 def test_a_row_that_is_none_is_told_after_those_before_it(tmp_path, bad, told):
-    path = written(tmp_path, GOOD.encode() + bad.encode("latin-1"))
+    path = written(tmp_path, GOOD.encode() + bad.encode("latin-1"), "a.csv")
 
     found, error = read_till_error(lambda: csv(path))
 
@@ -173,7 +166,7 @@ def test_a_row_that_is_none_is_told_after_those_before_it(tmp_path, bad, told):
 
 
 def test_the_place_of_a_fault_does_not_depend_on_where_reading_began(tmp_path):
-    path = written(tmp_path, GOOD + "9,x\n")
+    path = written(tmp_path, GOOD + "9,x\n", "a.csv")
 
     for start in range(5):
         found, error = read_till_error(lambda: csv(path), start)
@@ -187,13 +180,13 @@ def test_the_place_of_a_fault_does_not_depend_on_where_reading_began(tmp_path):
     [("128", "int8"), ("-1", "uint8"), ("1.5", "int32"), ("2", "bool"), ("1e999j9", "complex64")],
 )
 def test_a_number_that_does_not_fit_its_dtype_is_told(tmp_path, field, dtype):
-    _, error = read_till_error(lambda: csv(written(tmp_path, f"a\n{field}\n"), dtypes=dtype))
+    _, error = read_till_error(lambda: csv(written(tmp_path, f"a\n{field}\n", "a.csv"), dtypes=dtype))
 
     assert f"{dtype} in column 'a', got '{field}'" in str(error)
 
 
 def test_a_quote_that_never_ends_does_not_fill_memory(tmp_path):
-    path = written(tmp_path, 'a,b\n1,"' + "x,\n" * 100_000)
+    path = written(tmp_path, 'a,b\n1,"' + "x,\n" * 100_000, "a.csv")
 
     found, error = read_till_error(lambda: csv(path, dtypes="bytes"))
 
@@ -203,7 +196,7 @@ def test_a_quote_that_never_ends_does_not_fill_memory(tmp_path):
 
 
 def test_files_with_another_header_are_told(tmp_path):
-    paths = [written(tmp_path, GOOD), written(tmp_path, "b,a\n1,2\n", "b.csv")]
+    paths = [written(tmp_path, GOOD, "a.csv"), written(tmp_path, "b,a\n1,2\n", "b.csv")]
 
     found, error = read_till_error(lambda: csv(paths))
 
@@ -213,7 +206,7 @@ def test_files_with_another_header_are_told(tmp_path):
 
 def test_an_empty_file_has_no_header(tmp_path):
     with pytest.raises(InputError, match="expected a header, got an empty file"):
-        csv(written(tmp_path, ""))
+        csv(written(tmp_path, "", "a.csv"))
 
 
 @pytest.mark.parametrize(
@@ -253,13 +246,13 @@ def test_an_empty_file_has_no_header(tmp_path):
 )
 def test_options_that_cannot_mean_anything_are_refused(tmp_path, options, told):
     with pytest.raises(ConfigError, match=told):
-        csv(written(tmp_path, GOOD), **options)
+        csv(written(tmp_path, GOOD, "a.csv"), **options)
 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(place=st.integers(0, 10**6), bit=st.integers(0, 7))
 def test_a_changed_bit_is_an_error_or_another_row(tmp_path_factory, place, bit):
-    path = written(tmp_path_factory.mktemp("c"), flipped(GOOD.encode() * 3, place, bit))
+    path = written(tmp_path_factory.mktemp("c"), flipped(GOOD.encode() * 3, place, bit), "a.csv")
 
     found, error = read_till_error(lambda: csv(path, dtypes="bytes"))
 

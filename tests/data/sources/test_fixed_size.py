@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,18 +10,14 @@ from actorflow.data.sources import byte_stream, fixed_size
 from actorflow.data.sources.fixed_size import records
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, read_till_error
-from tests.strategies import examples
+from tests.support.files import written
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_stream, "READ_BYTES", 16)
     monkeypatch.setattr(fixed_size, "READ_BYTES", 16)
-
-
-def written(folder: Path, data: bytes, name: str = "a.bin") -> Path:
-    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return folder / name
 
 
 @settings(max_examples=examples(120), deadline=None)
@@ -59,9 +52,9 @@ def test_a_plain_file_of_another_length_is_refused_at_once(tmp_path):
         InputError,
         match=r"record 2, byte 9: expected whole records of 4 bytes between 1 and 0 others, got 11 bytes, so 2",
     ):
-        records(written(tmp_path, b"hAAAABBBBCC"), 4, header_bytes=1)
+        records(written(tmp_path, b"hAAAABBBBCC", "a.bin"), 4, header_bytes=1)
     with pytest.raises(InputError, match=r"record 0, byte 3: .* between 2 and 2 others, got 3 bytes\n"):
-        records(written(tmp_path, b"abc"), 4, header_bytes=2, footer_bytes=2)
+        records(written(tmp_path, b"abc", "a.bin"), 4, header_bytes=2, footer_bytes=2)
 
 
 def test_a_packed_file_of_another_length_is_told_after_its_records(tmp_path):
@@ -82,7 +75,7 @@ def test_a_packed_file_without_its_header_is_told(tmp_path):
 
 
 def test_a_file_cut_after_the_source_was_made_is_told(tmp_path):
-    path = written(tmp_path, b"AAAABBBB")
+    path = written(tmp_path, b"AAAABBBB", "a.bin")
     source = records(path, 4)
 
     path.write_bytes(b"AAAAB")
@@ -101,4 +94,4 @@ def test_a_footer_of_a_packed_file_is_refused(tmp_path):
 )
 def test_sizes_that_are_none_are_refused(tmp_path, options):
     with pytest.raises(ConfigError, match="records takes"):
-        records(written(tmp_path, b""), **options)
+        records(written(tmp_path, b"", "a.bin"), **options)

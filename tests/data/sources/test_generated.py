@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actorflow.data.sources.generated import generator
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, read_async, read_till_error, run
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def squares() -> Iterator[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import struct
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,8 @@ from actorflow.data.sources import byte_stream, fixed_size
 from actorflow.data.sources.idx_files import idx
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
-from tests.strategies import examples
+from tests.support.files import written
+from tests.support.strategies import examples
 
 CODES = {"uint8": 0x08, "int8": 0x09, "int16": 0x0B, "int32": 0x0C, "float32": 0x0D, "float64": 0x0E}
 
@@ -34,11 +34,6 @@ def packed(array: np.ndarray) -> bytes:
         + struct.pack(f">{array.ndim}I", *array.shape)
         + array.astype(array.dtype.newbyteorder(">")).tobytes()
     )
-
-
-def written(folder: Path, data: bytes, name: str = "a.idx") -> Path:
-    (folder / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
-    return folder / name
 
 
 @settings(max_examples=examples(120), deadline=None)
@@ -91,7 +86,7 @@ def test_rows_are_what_was_written_from_anywhere(tmp_path_factory, counts, shape
     ],
 )
 def test_a_file_that_is_not_what_its_header_says_is_refused(tmp_path, data, told):
-    path = written(tmp_path, data)
+    path = written(tmp_path, data, "a.idx")
 
     tracemalloc.start()
     with pytest.raises(InputError, match=told):
@@ -121,7 +116,7 @@ def test_a_packed_header_that_lies_takes_no_memory(tmp_path, sizes):
 
 def test_a_packed_file_without_the_name_is_told(tmp_path):
     with pytest.raises(InputError, match="is it packed\\? then its name must end in .gz"):
-        idx(written(tmp_path, gzip.compress(packed(np.zeros(3, np.uint8)))))
+        idx(written(tmp_path, gzip.compress(packed(np.zeros(3, np.uint8))), "a.idx"))
 
 
 def test_files_whose_rows_differ_are_told(tmp_path):

@@ -14,7 +14,7 @@ import actorflow as af
 from actorflow.data.sources.in_memory import arrays, numbers
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, run, same
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 class Pair(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from actorflow.data.sources.npy_files import npy
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
 from tests.data.saving import array_of, native, saved
-from tests.strategies import examples
+from tests.support.files import written
+from tests.support.strategies import examples
 
 DTYPES = [
     "u1",
@@ -40,11 +40,6 @@ DTYPES = [
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (byte_stream, fixed_size, module):
         monkeypatch.setattr(each, "READ_BYTES", 40)
-
-
-def written(folder: Path, data: bytes, name: str) -> Path:
-    (folder / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
-    return folder / name
 
 
 @settings(max_examples=examples(150), deadline=None)

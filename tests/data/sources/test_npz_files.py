@@ -16,7 +16,7 @@ from actorflow.data.sources.npz_files import npz
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
 from tests.data.saving import array_of, native, saved
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)

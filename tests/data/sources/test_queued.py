@@ -19,7 +19,7 @@ from actorflow.data.run.buffer import StreamLeft
 from actorflow.data.sources.queued import queue
 from actorflow.errors import ConfigError, GraphError, InputError, OutOfRange
 from tests.data.reading import SIZES, read_async, run
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 END = object()
 

@@ -13,8 +13,9 @@ from actorflow.data.sources.idx_files import idx
 from actorflow.data.sources.side_by_side import read_side_by_side
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, read_till_error, same
-from tests.data.sources.test_idx_files import packed, written
-from tests.strategies import examples
+from tests.data.sources.test_idx_files import packed
+from tests.support.files import written
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,7 +14,8 @@ from actorflow.data.sources import text_lines as text
 from actorflow.data.sources.text_lines import text_lines
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error
-from tests.strategies import examples
+from tests.support.files import written
+from tests.support.strategies import examples
 
 DATA = st.lists(
     st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\x85", b"\x0b", b" "]), max_size=30
@@ -27,11 +27,6 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of 5 bytes, so that a few bytes meet every cut."""
     monkeypatch.setattr(byte_stream, "READ_BYTES", 5)
     monkeypatch.setattr(text, "READ_BYTES", 5)
-
-
-def written(folder: Path, data: bytes, name: str = "a.txt") -> Path:
-    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return folder / name
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -51,13 +46,13 @@ def test_lines_are_those_of_python_from_anywhere(tmp_path_factory, data, more, s
 
 
 def test_an_encoding_makes_text_and_keeps_what_only_unicode_calls_line_ends(tmp_path):
-    path = written(tmp_path, "grün\u2028x\nzwei\x0b\n".encode())
+    path = written(tmp_path, "grün\u2028x\nzwei\x0b\n".encode(), "a.txt")
 
     assert read(text_lines(path, encoding="utf-8")) == ["grün\u2028x", "zwei\x0b"]
 
 
 def test_a_line_that_is_no_text_is_told_after_those_before_it(tmp_path):
-    path = written(tmp_path, b"ab\r\ncd\nx\xffy\nef\n")
+    path = written(tmp_path, b"ab\r\ncd\nx\xffy\nef\n", "a.txt")
 
     found, error = read_till_error(lambda: text_lines(path, encoding="utf-8"))
 
@@ -66,7 +61,7 @@ def test_a_line_that_is_no_text_is_told_after_those_before_it(tmp_path):
 
 
 def test_lines_before_the_start_need_not_be_text(tmp_path):
-    path = written(tmp_path, b"\xff\nab\n\xff\n")
+    path = written(tmp_path, b"\xff\nab\n\xff\n", "a.txt")
 
     found, error = read_till_error(lambda: text_lines(path, encoding="utf-8"), 1)
 
@@ -78,7 +73,7 @@ def test_lines_before_the_start_need_not_be_text(tmp_path):
     "data", [b"ab\ncd\n" + b"x" * 11 + b"\nef\n", b"ab\ncd\n" + b"x" * 11, b"ab\ncd\n" + b"x" * 99]
 )
 def test_a_line_that_is_too_long_is_told_after_those_before_it(tmp_path, data):
-    path = written(tmp_path, data)
+    path = written(tmp_path, data, "a.txt")
 
     found, error = read_till_error(lambda: text_lines(path, max_line_bytes=10))
 
@@ -87,13 +82,13 @@ def test_a_line_that_is_too_long_is_told_after_those_before_it(tmp_path, data):
 
 
 def test_a_line_may_be_as_long_as_the_limit_with_its_end_beside(tmp_path):
-    path = written(tmp_path, b"0123456789\r\n0123456789\r\n0123456789")
+    path = written(tmp_path, b"0123456789\r\n0123456789\r\n0123456789", "a.txt")
 
     assert read(text_lines(path, max_line_bytes=10)) == [b"0123456789"] * 3
 
 
 def test_a_line_that_ended_with_a_piece_does_not_count_to_the_next(tmp_path):
-    path = written(tmp_path, b"abcd\r" + b"x" * 8)
+    path = written(tmp_path, b"abcd\r" + b"x" * 8, "a.txt")
 
     assert read(text_lines(path, max_line_bytes=8)) == [b"abcd", b"x" * 8]
 
@@ -115,13 +110,13 @@ def test_a_file_without_lines_does_not_fill_memory(tmp_path, monkeypatch):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32-le", "no such", "base64", 3])
 def test_an_encoding_in_which_lines_cannot_be_found_is_refused(tmp_path, encoding):
     with pytest.raises(ConfigError, match="text_lines (needs|takes)"):
-        text_lines(written(tmp_path, b""), encoding=encoding)
+        text_lines(written(tmp_path, b"", "a.txt"), encoding=encoding)
 
 
 @pytest.mark.parametrize("limit", [0, -1, "a", 1.5, None, True])
 def test_a_limit_below_one_byte_is_refused(tmp_path, limit):
     with pytest.raises(ConfigError, match=f"max_line_bytes must be positive, a whole number, got {limit!r}"):
-        text_lines(written(tmp_path, b""), max_line_bytes=limit)
+        text_lines(written(tmp_path, b"", "a.txt"), max_line_bytes=limit)
 
 
 @settings(max_examples=examples(150), deadline=None)

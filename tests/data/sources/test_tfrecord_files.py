@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import struct
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,8 @@ from actorflow.data.sources.crc32c import crc32c
 from actorflow.data.sources.tfrecord_files import frame_record, mask, tfrecord
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error
-from tests.strategies import examples
+from tests.support.files import written
+from tests.support.strategies import examples
 
 RECORDS = [b"first", b"", b"x" * 70, b"\0" * 16, b"last"]
 
@@ -26,11 +26,6 @@ RECORDS = [b"first", b"", b"x" * 70, b"\0" * 16, b"last"]
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (byte_stream, module):
         monkeypatch.setattr(each, "READ_BYTES", 24)
-
-
-def written(folder: Path, data: bytes, name: str = "a.tfrecord") -> Path:
-    (folder / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
-    return folder / name
 
 
 def test_a_record_is_laid_out_as_tensorflow_does():
@@ -114,7 +109,7 @@ def test_both_checksums_are_told_with_their_places(tmp_path):
         (3, "element 1, byte 19: expected the checksum 0x.* of its length, got 0x"),
         (13, "element 1, byte 31: expected the checksum 0x.* of its data, got 0x"),
     ]:
-        path = written(tmp_path, good + flipped(good, at, 0))
+        path = written(tmp_path, good + flipped(good, at, 0), "a.tfrecord")
         with pytest.raises(InputError, match=told):
             read(tfrecord(path))
 
@@ -122,9 +117,9 @@ def test_both_checksums_are_told_with_their_places(tmp_path):
 def test_the_data_is_taken_as_it_is_without_the_check(tmp_path):
     good = frame_record(b"abc")
 
-    assert read(tfrecord(written(tmp_path, flipped(good, 12, 0)), check=False)) == [b"`bc"]
+    assert read(tfrecord(written(tmp_path, flipped(good, 12, 0), "a.tfrecord"), check=False)) == [b"`bc"]
     with pytest.raises(InputError, match="of its length"):
-        read(tfrecord(written(tmp_path, flipped(good, 0, 0)), check=False))
+        read(tfrecord(written(tmp_path, flipped(good, 0, 0), "a.tfrecord"), check=False))
 
 
 def test_a_record_that_is_cut_says_what_is_missing(tmp_path):
@@ -134,12 +129,12 @@ def test_a_record_that_is_cut_says_what_is_missing(tmp_path):
         InputError,
         match="element 1, byte 116: expected a record of 100 bytes, got the end of the file 115 bytes after",
     ):
-        read(tfrecord(written(tmp_path, good + good[:-1])), 1)
+        read(tfrecord(written(tmp_path, good + good[:-1], "a.tfrecord")), 1)
     with pytest.raises(
         InputError,
         match="element 0, byte 0: expected a record with its head of 12 bytes, got the end of the file 5",
     ):
-        read(tfrecord(written(tmp_path, good[:5])))
+        read(tfrecord(written(tmp_path, good[:5], "a.tfrecord")))
 
 
 @pytest.mark.parametrize("gz", [False, True])
@@ -167,4 +162,4 @@ def test_a_file_of_another_kind_is_told(tmp_path):
         InputError,
         match="element 0, byte 0: expected .*\n  try:   the file is damaged or cut, or no TFRecord file",
     ):
-        read(tfrecord(written(tmp_path, b"just some text, and a little more of it")))
+        read(tfrecord(written(tmp_path, b"just some text, and a little more of it", "a.tfrecord")))

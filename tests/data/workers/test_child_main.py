@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.busy import HANG_S
+from tests.support.python import run_python
 
 ROOT = Path(__file__).parents[3]
 
@@ -57,15 +57,8 @@ def program(folder: Path, main: str, *, name: str = "script.py") -> Path:
 
 
 def ran(*args: Any, cwd: Path = ROOT, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        cwd=cwd,
-        input=stdin,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        check=False,
+    return run_python(
+        "-X", "dev", "-W", "error", *args, cwd=cwd, input=stdin, env=os.environ | {"PYTHONPATH": str(ROOT)}
     )
 
 

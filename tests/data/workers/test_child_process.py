@@ -19,7 +19,7 @@ from actorflow.data.workers.process_pool import ProcessMapper
 from actorflow.errors import ConfigError, StateError
 from tests.data import functions
 from tests.data.pools import LOOPS, children, descriptors, opened, run, told
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.values import same
 
 # ------------------------------------------------------------------------------ processes die
@@ -77,7 +77,7 @@ def test_processes_killed_at_any_moment_lose_no_waiter_and_no_result_is_wrong(fa
     def law(moments: list[int], size: int) -> None:
         async def main() -> None:
             async with opened(functions.same, 2) as pool:
-                pids = [child.process.pid for child in pool._children]
+                pids = pool.pids()
                 heard = 0
 
                 async def one(k: int) -> Any:
@@ -203,8 +203,8 @@ async def closed_by_two(pool: ProcessMapper) -> None:
 @moment
 async def all_dead(pool: ProcessMapper) -> None:
     await pool.start()
-    for child in pool._children:
-        os.kill(child.process.pid, signal.SIGKILL)
+    for pid in pool.pids():
+        os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

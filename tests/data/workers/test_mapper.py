@@ -120,14 +120,21 @@ class Given:
         self.told.append("close")
 
 
-def inlet(given_: Given, held: Any, *, ordered: bool = True, chance: bool = True) -> MapReader:
+def inlet(
+    given_: Given,
+    held: Any,
+    *,
+    ordered: bool = True,
+    chance: bool = True,
+    now: Callable[[], float] = lambda: 0.0,
+) -> MapReader:
     return MapReader(
         given_,
         held,
         CallSite("map 'f'", "here.py:1"),
         ordered=ordered,
         meter=StageMeter("map 'f'"),
-        now=lambda: 0.0,
+        now=now,
         loop=asyncio.get_running_loop(),
         draws=chance,
     )
@@ -318,8 +325,7 @@ def test_a_slow_function_gets_few_elements_at_a_time() -> None:
                 return super().want(most)
 
         seconds = [1e-6]
-        made = inlet(Endless(), Slow())
-        made._now = lambda: time[0]
+        made = inlet(Endless(), Slow(), now=lambda: time[0])
         for _ in range(9):
             await made.want()
         quick = asked[-1]

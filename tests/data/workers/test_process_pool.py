@@ -20,7 +20,7 @@ from actorflow.data.workers.process_pool import ProcessMapper
 from actorflow.errors import ConfigError, InputError
 from tests.data import functions
 from tests.data.pools import LOOPS, Open, children, descriptors, opened, run, told
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.values import Holder, same, values
 
 

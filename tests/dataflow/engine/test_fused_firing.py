@@ -31,7 +31,7 @@ from tests.actors.programs import (
     simulate_program,
     start,
 )
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 FRAME = ("loop",)
 

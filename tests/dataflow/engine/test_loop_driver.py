@@ -18,7 +18,8 @@ from actorflow.errors import DeadlinePassed, KernelError, Livelock, QueueStarved
 from actorflow.runtime.clock import SystemClock
 from actorflow.sim.engine.simulate import Limits, attempt
 from actorflow.values.tensor_list import TensorList
-from tests.strategies import simulated
+from tests.support.faults import planted
+from tests.support.strategies import simulated
 
 MANY = 2**31 - 1
 now = SystemClock().now
@@ -172,7 +173,7 @@ class Device:
 def test_what_takes_long_goes_to_a_thread_and_comes_back_when_it_is_short_again() -> None:
     device, went, takes = Device(), [], [0.5]
 
-    class Here(loop_driver._LoopDriver):
+    class Here(loop_driver.LoopDriver):
         def __init__(self) -> None:
             compiled: Any = type("", (), {"turns": False})
             node: Any = type("", (), {"emit": lambda *_: went.append("here")})
@@ -384,7 +385,7 @@ def test_in_virtual_time_turns_take_their_time() -> None:
     short, long = sim.run(simulated(loops.graph, body)).result
 
     assert short == 0.0
-    assert 4 * loop_driver._TURNS * loop_driver._TURN_S <= long < 1.0
+    assert 4 * loop_driver.TURNS * loop_driver.TURN_S <= long < 1.0
 
 
 @pytest.mark.parametrize("threads", [0, 1])
@@ -392,16 +393,14 @@ def test_without_giving_turns_their_time_no_deadline_would_come(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loops = Loops()
-    real = loop_driver._LoopDriver.later
 
-    def at_once(self: Any, live: Any, further: Any) -> None:
+    @planted(monkeypatch, loop_driver.LoopDriver, "later")
+    def at_once(real: Any, self: Any, live: Any, further: Any) -> None:
         self.pause_s = 0.0
         real(self, live, further)
 
     async def body(session: af.Session) -> None:
         await session.run(loops.small, loops.feeds(MANY), deadline_s=0.05)
-
-    monkeypatch.setattr(loop_driver._LoopDriver, "later", at_once)
 
     outcome = attempt(simulated(loops.graph, body, threads=threads), limits=Limits(max_steps=300))
     assert outcome.error is not None
@@ -465,12 +464,12 @@ def test_what_a_loop_keeps_for_gradients_is_gone_after_the_step(monkeypatch: pyt
     with loops.graph:
         (slope,) = af.gradients(loops.large, loops.w)
     most = 0
-    real = loop_driver._LoopDriver.result
 
     def lists() -> int:
         return sum(type(each) is TensorList for each in gc.get_objects())
 
-    def result(self: Any, out: Any) -> Any:
+    @planted(monkeypatch, loop_driver.LoopDriver, "result")
+    def result(real: Any, self: Any, out: Any) -> Any:
         nonlocal most
         most = max(most, lists())
         return real(self, out)
@@ -480,7 +479,6 @@ def test_what_a_loop_keeps_for_gradients_is_gone_after_the_step(monkeypatch: pyt
             await session.run(slope, loops.feeds(50))
             return lists()
 
-    monkeypatch.setattr(loop_driver._LoopDriver, "result", result)
     gc.collect()
     gc.disable()
     try:

@@ -12,10 +12,11 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.actors.actor import Actor
-from actorflow.dataflow.state import resource_factory
+from actorflow.dataflow.engine import resources
 from actorflow.dataflow.state.queue import Dequeue, Enqueue
 from actorflow.graph.resource import QueueDef
 from actorflow.runtime.messages import Call, CancelCall
+from tests.support.faults import planted
 
 GO = object()
 
@@ -86,7 +87,11 @@ class Shop:
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
     found = Shop()
-    monkeypatch.setitem(resource_factory._MAKERS, QueueDef, found.make)
+
+    @planted(monkeypatch, resources, "make_actor")
+    def till_for_a_queue(make_actor: Any, definition: Any, *given: Any) -> Any:
+        return found.make(definition) if type(definition) is QueueDef else make_actor(definition, *given)
+
     return found
 
 
@@ -167,10 +172,9 @@ def test_a_step_gives_back_when_its_caller_is_cancelled_in_the_turn_in_which_it_
     async def body(session: af.Session) -> None:
         task = asyncio.create_task(session.run(take))
         await waits_at(shop, "held", task)
-        (step,) = session._steps.live
         session.resources.tell("held", GO)
-        await until(step.future.done)
-        assert step.future.result() == [1]
+        await until(lambda: not session.dump().steps[0].fetches_left)
+        assert session.stats().live == 1
         assert not task.done()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

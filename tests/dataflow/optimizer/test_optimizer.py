@@ -10,6 +10,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
+from tests.support.sessions import run
 
 
 def quadratic(optimizer: Any) -> tuple[af.Graph, Any, Any]:
@@ -21,14 +22,6 @@ def quadratic(optimizer: Any) -> tuple[af.Graph, Any, Any]:
         train = af.minimize(loss, optimizer)
         values = {"w": w.read(), "b": b.read()}
     return graph, train, values
-
-
-def run(graph: af.Graph, body: Any, **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
 
 
 def test_sgd_moves_every_variable_by_its_gradient_and_counts() -> None:

@@ -15,8 +15,9 @@ from actorflow.dataflow.optimizer.optimizer_state import MadeFor, OptimizerState
 from actorflow.errors import StateError
 from actorflow.values import arrays
 from actorflow.values.sparse import SparseRows
-from tests.holding import nobody_asked
-from tests.strategies import examples
+from tests.support.arrays import address
+from tests.support.holding import nobody_asked
+from tests.support.strategies import examples
 
 SHAPE = (4, 2)
 
@@ -30,10 +31,6 @@ class Pair(NamedTuple):
 
 def touching(*at: int, value: float = 1.0) -> SparseRows:
     return SparseRows(np.array(at, np.int64), np.full((len(at), 2), value), SHAPE)
-
-
-def address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 @pytest.mark.parametrize(

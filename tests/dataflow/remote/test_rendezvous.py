@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from actorflow.dataflow.remote.rendezvous import Early, Rendezvous, Ruling
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 PEERS = ("a", "b")
 sessions = st.sampled_from(["s", "t"])

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from actorflow.dataflow.remote.step_completion import StepCompletion
 from actorflow.errors import PeerLost, StepAborted
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 NAMES = ("a", "b", "c")
 names = st.sampled_from(NAMES)

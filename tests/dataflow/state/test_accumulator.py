@@ -14,7 +14,8 @@ from actorflow.dataflow.state.accumulator import AccumulatorActor, ApplyGradient
 from actorflow.dataflow.state.register import Source
 from actorflow.dataflow.state.resource_actor import WriteOnce
 from actorflow.values.spec import spec
-from tests.actors.heard import ask, run
+from tests.actors.heard import ask
+from tests.support.sessions import run
 
 
 class Means:

@@ -13,8 +13,8 @@ from actorflow.dataflow.state.accumulator_rule import AccumulatedGradients, Accu
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import InternalError, StateError
 from actorflow.runtime.validation import validation
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 class Listed:

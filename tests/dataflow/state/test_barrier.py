@@ -15,7 +15,8 @@ from actorflow.dataflow.state.register import Source
 from actorflow.dataflow.state.resource_actor import WriteOnce
 from actorflow.errors import StepAborted
 from actorflow.values.spec import spec
-from tests.actors.heard import ask, run
+from tests.actors.heard import ask
+from tests.support.sessions import run
 
 
 class Pairs:

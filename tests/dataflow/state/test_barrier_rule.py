@@ -21,8 +21,8 @@ from actorflow.dataflow.state.barrier_rule import (
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import ActorflowError, InternalError, OutOfRange, QueueClosed, StateError
 from actorflow.runtime.validation import validation
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 def keys(answers: list[Replied]) -> list[tuple[Any, Any]]:

@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from actorflow.dataflow.state.counter_rule import LARGEST, CounterRule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.errors import OutOfRange
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 def test_each_who_asks_gets_the_next_number() -> None:
@@ -84,3 +84,16 @@ def test_a_counter_that_may_give_nothing_keeps_its_invariant_and_tells_that_it_r
     tally.validate()
 
     assert str(tally.story) == "limit(5) > reset(5)"
+
+
+def test_a_counter_that_forgets_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: CounterRule, who: str) -> list[Replied]:
+        self.value += 1
+        return [Replied(who, self.value - 1)]
+
+    tally = CounterRule("c", 5, 6)
+    monkeypatch.setattr(CounterRule, "next", forgetful)
+    tally.next("w")
+    tally.next("w")
+
+    find(tally, "counter 'c' counts from 5 to 6, got 7")

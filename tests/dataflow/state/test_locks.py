@@ -14,8 +14,8 @@ from actorflow.dataflow.state.locks import TRANSITIONS, LockEvent, LockOwner, Lo
 from actorflow.dataflow.state.register import Register, Source, WriteMode
 from actorflow.errors import InternalError
 from actorflow.values.spec import spec
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 A, B = Source("a"), Source("b")
 
@@ -376,3 +376,16 @@ def test_the_story_tells_which_blocks_held_it() -> None:
     w.end(owner(1), publish=False)
 
     assert str(w.story) == "lock('transfer', 11) > write('transfer', 11) > roll_back('transfer', 11)"
+
+
+def test_an_end_that_forgets_the_working_copy_is_found() -> None:
+    class Forgets(Locks):
+        def end(self, owner: LockOwner, *, publish: bool) -> None:
+            self.holder, self.phase = None, LockPhase.FREE
+
+    w = Forgets(locks().register)
+    w.take(owner(1))
+    w.state(owner(1))
+    w.end(owner(1), publish=True)
+
+    find(w, "variable 'w' has a working copy while it is WRITTEN, got FREE")

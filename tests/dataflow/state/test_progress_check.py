@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actorflow.dataflow.state import progress_check
 from actorflow.dataflow.state.progress_check import NEVER, STILL, ProgressVerdict, RunningStep, judge_progress
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 NAMES = ("a", "b", "c")
 

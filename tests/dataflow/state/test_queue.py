@@ -10,14 +10,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-
-
-def run(graph: af.Graph, body: Any, **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return af.run(main())
+from tests.support.sessions import run
 
 
 class Pairs:

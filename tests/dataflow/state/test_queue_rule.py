@@ -13,7 +13,7 @@ from actorflow.dataflow.state.queue_rule import TRANSITIONS, QueueAnswer, QueueE
 from actorflow.dataflow.state.queue_store import FirstIn, Shuffled
 from actorflow.errors import InternalError, OutOfRange, QueueClosed, StateError
 from actorflow.runtime.validation import validation
-from tests.planting import find, plant
+from tests.support.planting import find, plant
 
 
 def values(answers: list[QueueAnswer]) -> list[tuple[Any, list[Any]]]:

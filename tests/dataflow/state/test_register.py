@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from actorflow.dataflow.state.register import Receipt, Register, Source, WriteMode
 from actorflow.errors import SpecError, StateError, UninitialisedError
 from actorflow.values.spec import spec
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 A, B = Source("a"), Source("b")
 

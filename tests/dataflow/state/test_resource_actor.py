@@ -43,6 +43,10 @@ class Shelf(ResourceActor):
             found.append(Replied(self.line.pop(0), number, undo=number))
         return found
 
+    def give(self) -> None:
+        """Gives what is there to whoever waits, as a call does that comes later."""
+        self._answer(self.flush())
+
     def cancelled(self, who: Any) -> Sequence[Replied]:
         self.line.remove(who)
         return self.flush()
@@ -132,7 +136,7 @@ def test_an_answer_without_memory_gives_back_what_it_was_to_give() -> None:
     (refused,) = ask(shelf, 99).said
     taker = ask(shelf, "take")
     shelf.numbers.append(13)
-    shelf._answer(shelf.flush())
+    shelf.give()
 
     assert str(refused) == "shelf 's' has no memory for that: 99 is too much"
     assert str(taker.said[0]) == "shelf 's' has no memory for that: 13 cannot be shown"

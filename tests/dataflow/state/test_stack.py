@@ -15,7 +15,8 @@ from actorflow.dataflow.state.register import Source
 from actorflow.dataflow.state.resource_actor import WriteOnce
 from actorflow.dataflow.state.stack import Pop, Push, StackActor
 from actorflow.values.spec import spec
-from tests.actors.heard import ask, run
+from tests.actors.heard import ask
+from tests.support.sessions import run
 
 
 def test_steps_get_one_number_each_until_the_limit() -> None:

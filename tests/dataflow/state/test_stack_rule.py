@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from actorflow.dataflow.state.replies import Replied
 from actorflow.dataflow.state.stack_rule import StackRule
 from actorflow.errors import OutOfRange, StateError
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 def test_the_last_comes_off_first_and_a_push_gives_its_element() -> None:
@@ -135,3 +135,16 @@ def test_the_story_tells_what_was_refused_and_what_closed_it() -> None:
     pile.close("w")
 
     assert str(pile.story) == "empty > full(1, 1) > close(1, 1)"
+
+
+def test_a_pop_that_forgets_the_bytes_is_found() -> None:
+    class Forgets(StackRule):
+        def pop(self, who: object) -> list[Replied]:
+            element, _ = self.elements.pop()
+            return [Replied("w", element)]
+
+    pile = Forgets("s")
+    pile.push("w", "a", 2)
+    pile.pop("w")
+
+    find(pile, "stack 's': it holds 0 bytes, got 2")

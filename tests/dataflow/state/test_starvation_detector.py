@@ -20,8 +20,8 @@ from actorflow.dataflow.state.starvation_detector import (
 )
 from actorflow.errors import InternalError, KernelError
 from actorflow.runtime.validation import validation
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 GRACE_S = 10
 

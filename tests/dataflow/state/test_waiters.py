@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors, sim
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return sim.run(main).result
+from actorflow import errors
+from tests.support.sessions import run_simulated
 
 
 def now() -> float:
@@ -49,7 +42,7 @@ async def starved(session: af.Session, fetch: Any) -> tuple[errors.QueueStarved,
 def test_a_dequeue_that_nobody_would_serve_fails_and_says_what_would() -> None:
     chain = Chain()
 
-    error, seconds = run(chain.graph, lambda s: starved(s, chain.take_raw))
+    error, seconds = run_simulated(chain.graph, lambda s: starved(s, chain.take_raw))
 
     put, take = chain.put.node, chain.take_raw.node
     assert str(error) == (
@@ -73,7 +66,7 @@ def test_what_a_starved_dequeue_had_taken_goes_to_the_next() -> None:
         error, _ = await starving
         return error.what, int(await behind)
 
-    what, value = run(chain.graph, body, starvation_s=5)
+    what, value = run_simulated(chain.graph, body, starvation_s=5)
 
     assert what.startswith("queue 'raw' has had too few elements (1) for 5 s")
     assert value == 7
@@ -88,7 +81,7 @@ def test_a_chain_whose_first_producer_is_missing_tells_the_first_queue() -> None
         second, seconds = await taking
         return first.what, second.what, seconds
 
-    first, second, seconds = run(chain.graph, body, starvation_s=5)
+    first, second, seconds = run_simulated(chain.graph, body, starvation_s=5)
 
     assert first.startswith("queue 'raw' has been empty for 5 s")
     assert second.startswith("queue 'doubled' has been empty for 5 s")
@@ -114,7 +107,7 @@ def test_a_slow_producer_starves_nobody_while_its_step_runs() -> None:
         await doubling
         return int(await taking)
 
-    assert run(chain.graph, body, starvation_s=5) == 8
+    assert run_simulated(chain.graph, body, starvation_s=5) == 8
 
 
 def test_a_step_that_waits_for_admission_counts_as_a_producer() -> None:
@@ -133,7 +126,7 @@ def test_a_step_that_waits_for_admission_counts_as_a_producer() -> None:
             await putting
             return waiting, int(await taking)
 
-    assert run(chain.graph, body, starvation_s=5, max_steps=2) == (1, 4)
+    assert run_simulated(chain.graph, body, starvation_s=5, max_steps=2) == (1, 4)
 
 
 def test_a_producer_that_is_cancelled_counts_no_more() -> None:
@@ -147,7 +140,7 @@ def test_a_producer_that_is_cancelled_counts_no_more() -> None:
             doubling.cancel()
             return await taking
 
-    error, seconds = run(chain.graph, body, starvation_s=5)
+    error, seconds = run_simulated(chain.graph, body, starvation_s=5)
 
     assert "'doubled'" in error.what
     assert seconds == pytest.approx(35, abs=0.05)
@@ -168,7 +161,7 @@ def test_a_producer_whose_first_values_are_being_computed_counts() -> None:
         await putting
         return int(await taking)
 
-    assert run(graph, body, starvation_s=5) == 3
+    assert run_simulated(graph, body, starvation_s=5) == 3
 
 
 def test_without_a_limit_a_dequeue_waits_for_ever() -> None:
@@ -181,7 +174,7 @@ def test_without_a_limit_a_dequeue_waits_for_ever() -> None:
         await session.run(chain.put, {chain.x: 4})
         return int(await taking)
 
-    assert run(chain.graph, body, starvation_s=None) == 4
+    assert run_simulated(chain.graph, body, starvation_s=None) == 4
 
 
 def test_a_deadlock_with_a_live_producer_is_told_as_one() -> None:
@@ -193,7 +186,7 @@ def test_a_deadlock_with_a_live_producer_is_told_as_one() -> None:
             await session.run(chain.take_raw)
 
     with pytest.raises(errors.Deadlock):
-        run(chain.graph, body)
+        run_simulated(chain.graph, body)
 
 
 @pytest.mark.parametrize("starvation_s", [0, -1, float("nan"), 1e12])
@@ -219,7 +212,7 @@ def test_only_what_is_waited_at_and_of_the_graph_can_be_declared(
         with pytest.raises(errors.GraphError, match=said), af.state.producing(session, wrong(chain, other)):
             pytest.fail("it was taken for one")
 
-    run(chain.graph, body)
+    run_simulated(chain.graph, body)
 
 
 def test_steps_that_wait_for_admission_behind_steps_that_wait_are_told_with_the_limit() -> None:
@@ -232,7 +225,7 @@ def test_steps_that_wait_for_admission_behind_steps_that_wait_are_told_with_the_
         putting = [asyncio.create_task(session.run(chain.put, {chain.x: k})) for k in range(64)]
         return await asyncio.gather(*taking, *putting, return_exceptions=True), now()
 
-    ended, seconds = run(chain.graph, body, starvation_s=5)
+    ended, seconds = run_simulated(chain.graph, body, starvation_s=5)
 
     failed = [each for each in ended[:64] if isinstance(each, errors.QueueStarved)]
     assert [int(each) for each in ended[:64] if each not in failed] == list(range(63))
@@ -251,7 +244,7 @@ def test_a_step_that_fills_what_it_waits_at_starves() -> None:
     with chain.graph:
         again = chain.raw.enqueue(chain.raw.dequeue() + 1)
 
-    error, seconds = run(chain.graph, lambda session: starved(session, again), starvation_s=5)
+    error, seconds = run_simulated(chain.graph, lambda session: starved(session, again), starvation_s=5)
 
     assert "no step that would fill it can go on: 1 step waits at 'raw'; it is filled by" in error.what
     assert seconds == pytest.approx(5.5, abs=0.05)
@@ -267,7 +260,7 @@ def test_a_ring_of_steps_that_wait_for_each_other_starves() -> None:
         first, second = await asyncio.gather(there, starved(session, back))
         return first[0].what, second[0].what, now()
 
-    first, second, seconds = run(chain.graph, body, starvation_s=5)
+    first, second, seconds = run_simulated(chain.graph, body, starvation_s=5)
 
     assert (
         "queue 'raw' has been empty for 5 s and no step that would fill it can go on: 1 step waits at 'doubled'"
@@ -290,7 +283,7 @@ def test_a_ring_into_which_code_puts_something_does_not_starve() -> None:
             await session.run(chain.put, {chain.x: 1})
         await asyncio.gather(*both)
 
-    run(chain.graph, body, starvation_s=5)
+    run_simulated(chain.graph, body, starvation_s=5)
 
 
 def test_who_waits_for_what_a_running_step_holds_does_not_starve() -> None:
@@ -316,7 +309,7 @@ def test_who_waits_for_what_a_running_step_holds_does_not_starve() -> None:
             await holding
         return int(await taking)
 
-    assert run(chain.graph, body, starvation_s=5) == 4
+    assert run_simulated(chain.graph, body, starvation_s=5) == 4
 
 
 @pytest.mark.parametrize(
@@ -340,7 +333,7 @@ def test_code_says_in_which_session_it_fills_what(wrong: Callable[[Any, Any], An
         with pytest.raises(errors.ConfigError, match=said), af.state.producing(*wrong(session, chain.raw)):
             pytest.fail("it was taken for one")
 
-    run(chain.graph, body)
+    run_simulated(chain.graph, body)
 
 
 def test_the_dump_tells_what_closed_a_queue_and_what_looks_for_the_starved_found() -> None:
@@ -355,7 +348,7 @@ def test_the_dump_tells_what_closed_a_queue_and_what_looks_for_the_starved_found
         actors = session.dump().system.actors
         return {actor.name.rpartition("/")[2]: actor.told for actor in actors if actor.told}
 
-    told = run(chain.graph, body)
+    told = run_simulated(chain.graph, body)
 
     assert told == {
         "raw": ("story: cancel(0, 0)", "looks for who starves: starve(1)"),
@@ -373,6 +366,6 @@ def test_the_dump_tells_which_blocks_held_a_variable() -> None:
         await session.run(twice.done)
         return str(session.dump()).splitlines()
 
-    lines = run(graph, body)
+    lines = run_simulated(graph, body)
 
     assert "    story: lock('twice', 1) > write('twice', 1) > publish('twice', 1)" in lines

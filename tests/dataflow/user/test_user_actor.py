@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,21 +17,14 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.values.spec import spec
-from tests.spreading import SCOPES, Cluster
+from tests.support.sessions import run_simulated
+from tests.support.spreading import SCOPES, Cluster
 
 I64 = spec("int64", ())
 
 
 def simulated(main: Callable[[], Coroutine[Any, Any, Any]], **options: Any) -> Any:
     return sim.run(main, **options).result
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return simulated(main)
 
 
 @dataclass(frozen=True)
@@ -79,14 +72,14 @@ def test_an_actor_is_asked_by_a_method_or_by_a_message(method: Any) -> None:
     async def body(session: af.Session) -> list[Any]:
         return [int(await session.run(added, {x: k})) for k in (1, 2, 3)]
 
-    assert run(graph, body) == [11, 13, 16]
+    assert run_simulated(graph, body) == [11, 13, 16]
 
 
 def test_the_methods_of_any_object_are_called() -> None:
     with af.Graph() as graph:
         y = af.call(af.actor(Plain, 3), "times", 5, outputs=I64)
 
-    assert run(graph, lambda s: s.run(y)) == 15
+    assert run_simulated(graph, lambda s: s.run(y)) == 15
 
 
 def test_every_session_has_an_actor_of_its_own_for_all_its_calls() -> None:
@@ -126,9 +119,9 @@ def test_ordered_calls_of_a_step_happen_in_program_order_and_others_side_by_side
         return graph, naps
 
     graph, naps = built(ordered=True)
-    assert np.round(run(graph, lambda s: s.run(naps)), 1).tolist() == [3, 4, 6]
+    assert np.round(run_simulated(graph, lambda s: s.run(naps)), 1).tolist() == [3, 4, 6]
     graph, naps = built(ordered=False)
-    assert np.round(run(graph, lambda s: s.run(naps)), 1).tolist() == [3, 1, 2]
+    assert np.round(run_simulated(graph, lambda s: s.run(naps)), 1).tolist() == [3, 1, 2]
 
 
 @given(
@@ -183,7 +176,7 @@ def test_what_a_handler_raises_fails_the_step_and_the_actor_goes_on() -> None:
         assert "test_user_actor.py" in str(caught.value.where.defined_at)
         return int(await session.run(added, {x: 1}))
 
-    assert run(graph, body) == 2
+    assert run_simulated(graph, body) == 2
 
 
 def test_an_actor_that_cannot_be_made_and_a_method_that_is_not_there_are_named() -> None:
@@ -201,7 +194,7 @@ def test_an_actor_that_cannot_be_made_and_a_method_that_is_not_there_are_named()
         with pytest.raises(errors.GraphError, match="a Plain is no actor and takes no messages, got Add"):
             await session.run(message)
 
-    run(graph, body)
+    run_simulated(graph, body)
 
 
 def test_a_deadline_passes_although_the_actor_works_on() -> None:
@@ -218,7 +211,7 @@ def test_a_deadline_passes_although_the_actor_works_on() -> None:
             await session.run(added, {x: 1})
         return int(await session.run(patient, {x: 1}))
 
-    assert run(graph, body) == 2  # what it worked on it has finished
+    assert run_simulated(graph, body) == 2  # what it worked on it has finished
 
 
 def test_a_question_that_was_not_begun_is_not_handled_when_its_step_ends() -> None:
@@ -235,7 +228,7 @@ def test_a_question_that_was_not_begun_is_not_handled_when_its_step_ends() -> No
         await asyncio.gather(*steps, return_exceptions=True)
         return (await session.run(history)).tolist()
 
-    assert run(graph, body) == [1, 3]
+    assert run_simulated(graph, body) == [1, 3]
 
 
 # -- actors that run already -----------------------------------------------------------------------

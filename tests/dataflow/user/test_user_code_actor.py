@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -16,20 +16,13 @@ import pytest
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.values.spec import spec
+from tests.support.sessions import run_simulated
 
 F32 = spec("float32", ())
 
 
 def simulated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return sim.run(main).result
-
-
-def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await body(session)
-
-    return simulated(main)
 
 
 async def nap(x: Any, seconds: float = 1.0) -> Any:
@@ -50,14 +43,14 @@ def test_a_node_gives_what_a_coroutine_returns() -> None:
         x = af.placeholder("float32", (None,))
         y = af.py_actor(double, x, spec("float32", (None,))) + 1.0
 
-    assert run(graph, lambda s: s.run(y, {x: [1.0, 2.0]})).tolist() == [3, 5]
+    assert run_simulated(graph, lambda s: s.run(y, {x: [1.0, 2.0]})).tolist() == [3, 5]
 
 
 def test_a_plain_function_is_called_as_well() -> None:
     with af.Graph() as graph:
         y = af.py_actor(lambda a, b: a - b, [af.constant(5.0), af.constant(3.0)], F32)
 
-    assert run(graph, lambda s: s.run(y)) == 2
+    assert run_simulated(graph, lambda s: s.run(y)) == 2
 
 
 def test_outputs_have_the_structure_that_was_asked_for() -> None:
@@ -68,7 +61,7 @@ def test_outputs_have_the_structure_that_was_asked_for() -> None:
     with af.Graph() as graph:
         made = af.py_actor(parted, af.constant([1.0, 2.0]), specs)
 
-    assert run(graph, lambda s: s.run(made)) == {"pair": (1, 2), "sum": 3}
+    assert run_simulated(graph, lambda s: s.run(made)) == {"pair": (1, 2), "sum": 3}
 
 
 def test_a_function_that_returns_nothing_gives_true_once_it_has_ended() -> None:
@@ -81,7 +74,7 @@ def test_a_function_that_returns_nothing_gives_true_once_it_has_ended() -> None:
     with af.Graph() as graph:
         noted = af.py_actor(note, af.constant(4.0), None)
 
-    assert run(graph, lambda s: s.run(noted)).tolist() is True
+    assert run_simulated(graph, lambda s: s.run(noted)).tolist() is True
     assert seen == [4.0]
 
 
@@ -95,7 +88,7 @@ def test_bodies_that_sleep_overlap_within_a_step(k: int) -> None:
         await session.run(naps)
         return now() - since
 
-    assert run(graph, body) < 1.1
+    assert run_simulated(graph, body) < 1.1
 
 
 def test_calls_of_different_steps_overlap_up_to_the_concurrency_of_the_node() -> None:
@@ -119,11 +112,11 @@ def test_calls_of_different_steps_overlap_up_to_the_concurrency_of_the_node() ->
         return now() - since
 
     graph, node = built(None)
-    assert run(graph, partial(ten, node)) < 1.1
+    assert run_simulated(graph, partial(ten, node)) < 1.1
     assert peak == 10
     peak = 0
     graph, node = built(3)
-    assert 4.0 <= run(graph, partial(ten, node)) < 4.2
+    assert 4.0 <= run_simulated(graph, partial(ten, node)) < 4.2
     assert peak == 3
 
 
@@ -145,7 +138,7 @@ def test_inputs_are_read_only_and_outputs_are_copies() -> None:
         second = await session.run(y, {x: [3, 4]})
         return [first.tolist(), second.tolist()]
 
-    assert run(graph, body) == [[1, 2], [3, 4]]
+    assert run_simulated(graph, body) == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +161,7 @@ def test_what_does_not_fit_is_refused_at_the_users_line(outputs: Any, returned: 
         made = af.py_actor(wrong, [], outputs)
 
     with pytest.raises(errors.SpecError, match=told) as caught:
-        run(graph, lambda s: s.run(made))
+        run_simulated(graph, lambda s: s.run(made))
     assert "py_actor 'wrong' must return what its outputs say" in caught.value.what
     assert caught.value.where is not None
     assert re.fullmatch(r".*test_user_code_actor\.py:\d+", str(caught.value.where.defined_at))
@@ -188,7 +181,7 @@ def test_what_code_raises_names_its_line_and_is_the_cause(plain: bool) -> None:
         y = af.py_actor(broken if plain else broken_later, af.constant(1.0), F32, name="bad")
 
     with pytest.raises(errors.KernelError) as caught:
-        run(graph, lambda s: s.run(y))
+        run_simulated(graph, lambda s: s.run(y))
     line = broken.__code__.co_firstlineno + 1
     assert re.search(
         rf"'bad' raised ValueError: no such thing at \S*test_user_code_actor.py:{line}", caught.value.what
@@ -212,7 +205,7 @@ def test_our_own_errors_pass_as_they_are_and_other_steps_go_on() -> None:
         bad, good = session.run(y, {x: -1.0}), session.run(y, {x: 1.0})
         return await asyncio.gather(bad, good, return_exceptions=True)
 
-    bad, good = run(graph, body)
+    bad, good = run_simulated(graph, body)
     assert isinstance(bad, errors.OutOfRange)
     assert good == 1
 
@@ -232,7 +225,7 @@ def test_what_cannot_be_looked_at_fails_its_step() -> None:
         y = af.py_actor(odd, [], F32)
 
     with pytest.raises(errors.KernelError, match="look away"):
-        run(graph, lambda s: s.run(y))
+        run_simulated(graph, lambda s: s.run(y))
 
 
 def test_code_may_run_steps_of_its_session() -> None:
@@ -250,7 +243,7 @@ def test_code_may_run_steps_of_its_session() -> None:
         sessions.append(session)
         return await session.run(y)
 
-    assert run(graph, body) == 9
+    assert run_simulated(graph, body) == 9
 
 
 def test_code_that_cancels_itself_fails_its_step() -> None:
@@ -261,7 +254,7 @@ def test_code_that_cancels_itself_fails_its_step() -> None:
         y = af.py_actor(gives_up, [], F32)
 
     with pytest.raises(errors.KernelError, match="raised CancelledError"):
-        run(graph, lambda s: s.run(y))
+        run_simulated(graph, lambda s: s.run(y))
 
 
 # -- the end ---------------------------------------------------------------------------------------
@@ -298,7 +291,7 @@ def test_the_deadline_of_a_node_names_it_and_cancels_the_code() -> None:
         assert caught.value.where is not None and caught.value.where.node == "sleepy"
         await asyncio.sleep(0)
 
-    run(graph, body)
+    run_simulated(graph, body)
     assert heard.ends == ["slept", "cancelled at 3.0"]
 
 
@@ -312,7 +305,7 @@ def test_a_call_that_waits_for_its_turn_has_the_same_deadline() -> None:
         steps = [session.run(y, {x: 1.5}), session.run(y, {x: 1.5}), session.run(y, {x: 0.1})]
         return await asyncio.gather(*steps, return_exceptions=True)
 
-    first, second, third = run(graph, body)
+    first, second, third = run_simulated(graph, body)
     assert first == np.float32(1.5)
     assert isinstance(second, errors.DeadlinePassed) and "did not end" in second.what
     assert isinstance(third, errors.DeadlinePassed) and "did not begin" in third.what
@@ -346,7 +339,7 @@ def test_the_end_of_a_step_cancels_what_runs_and_forgets_what_waits(how: str) ->
         await asyncio.sleep(0.1)
         assert [end[:9] for end in heard.ends] == ["cancelled"] * 3  # of 4: one never began
 
-    run(graph, body)
+    run_simulated(graph, body)
 
 
 def test_a_call_that_waits_is_forgotten_with_its_step() -> None:
@@ -452,4 +445,4 @@ def test_a_taken_element_comes_back_when_the_code_fails_and_is_used_when_it_has_
             sizes.append(int(await session.run(size)))
         return sizes
 
-    assert run(graph, body) == [1, 0]
+    assert run_simulated(graph, body) == [1, 0]

@@ -13,7 +13,7 @@ from actorflow.graph.graph import Graph
 from actorflow.kernels.definition import registry
 from actorflow.values.arrays import NAMES, as_dtype
 from tests.kernels import strict
-from tests.reference import call, evaluate
+from tests.support.reference import call, evaluate
 
 INTEGERS = [n for n in NAMES if as_dtype(n).kind in "iu"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.kernels.array.indexing_rows import combine_rows, combine_rows_numpy, last_of_each
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def sequential(rows: np.ndarray, at: np.ndarray, updates: np.ndarray, how: str) -> np.ndarray:

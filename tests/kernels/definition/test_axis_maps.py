@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from actorflow.kernels.definition.axis_maps import AxisMap, through
 from tests.ops.test_conformance import quiet
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
 

@@ -14,11 +14,13 @@ from hypothesis import given, settings
 import actorflow as af
 from actorflow.errors import KernelError, PlacementError, SessionClosed
 from actorflow.kernels.definition import registry
+from actorflow.kernels.device.devices import Devices
 from tests.gpu import comparing
 from tests.kernels import fake_cupy
 from tests.ops.samples import SAMPLES, Case
 from tests.plan.list_programs import PARTED, build
-from tests.strategies import examples
+from tests.support.faults import planted
+from tests.support.strategies import examples
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +111,7 @@ def test_kernels_are_launched_by_a_thread_of_the_card(monkeypatch: pytest.Monkey
         return x
 
     monkeypatch.setitem(
-        registry._TABLE, ("exp", "cupy"), registry.Kernel("exp", "cupy", watched, registry.elements)
+        registry.table(), ("exp", "cupy"), registry.Kernel("exp", "cupy", watched, registry.elements)
     )
     graph = on_card(lambda: af.exp(af.exp(af.constant(1.0)), name="y"))
 
@@ -148,7 +150,7 @@ def test_an_error_that_the_card_finds_late_names_the_node_that_is_fetched(
         raise fake_cupy.CUDARuntimeError("cudaErrorIllegalAddress")
 
     graph = on_card(lambda: af.exp(af.constant(1.0), name="y"))
-    monkeypatch.setattr(fake_cupy._Event, "synchronize", broken)
+    monkeypatch.setattr(fake_cupy.Event, "synchronize", broken)
 
     with pytest.raises(KernelError, match="cudaErrorIllegalAddress") as caught:
         asyncio.run(run(graph, "y"))
@@ -179,17 +181,21 @@ def test_no_card_and_no_such_card_are_said() -> None:
         asyncio.run(run(second, "y"))
 
 
-def test_a_closed_card_takes_no_more() -> None:
+def test_a_closed_card_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Devices] = []
+
+    @planted(monkeypatch, Devices, "__init__")
+    def kept(init: Any, self: Devices, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        made.append(self)
+
     graph = on_card(lambda: af.exp(af.constant(1.0), name="y"))
 
     async def main() -> Any:
         async with af.Session(graph) as session:
             await session.run("y")
-            return (
-                session._local.devices.by_name["/gpu:0"],
-                session.stats().offloaded,
-                repr(session._local.devices),
-            )
+            (devices,) = made
+            return devices.by_name["/gpu:0"], session.stats().offloaded, repr(devices)
 
     device, offloaded, text = asyncio.run(main())
 
@@ -218,7 +224,7 @@ MATRIX = Case((np.array([[2.0, 1.0], [0.5, 3.0], [1.0, 1.0]]),))
 
 
 def test_factors_may_have_other_signs_on_a_card(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card.linalg, "qr", fake_cupy._function(lambda x: turned(*np.linalg.qr(x))))
+    monkeypatch.setattr(card.linalg, "qr", fake_cupy.function(lambda x: turned(*np.linalg.qr(x))))
 
     comparing.compare("qr", MATRIX)
     comparing.compare_gradient("qr", MATRIX, "float64")
@@ -228,7 +234,7 @@ def test_factors_may_have_other_signs_on_a_card(card: Any, monkeypatch: pytest.M
 def test_factors_of_another_product_or_size_are_found(
     wrong: Any, card: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(card.linalg, "qr", fake_cupy._function(lambda x: wrong(*np.linalg.qr(x))))
+    monkeypatch.setattr(card.linalg, "qr", fake_cupy.function(lambda x: wrong(*np.linalg.qr(x))))
 
     with pytest.raises(AssertionError, match="elements differ"):
         comparing.compare("qr", MATRIX)

@@ -16,7 +16,7 @@ from actorflow.kernels.array.indexed_slices import sum_duplicates_of_numpy
 from actorflow.kernels.array.indexing_rows import combine_rows_numpy
 from actorflow.kernels.definition.registry import find
 from tests.ops.test_conformance import quiet
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
 WAYS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {

@@ -9,11 +9,7 @@ import pytest
 
 from actorflow.errors import SpecError
 from actorflow.kernels.nn import attention
-
-
-def drawn(*shape: int) -> np.ndarray:
-    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
-
+from tests.support.arrays import drawn
 
 SEEN = np.random.default_rng(0).random((2, 1, 300, 400)) < 0.7
 SEEN[:, :, 7] = False

@@ -16,7 +16,7 @@ from actorflow.kernels.nn import conv_im2col as conv
 from actorflow.kernels.nn.sliding import windows_of
 from actorflow.values.conv_shapes import conv_shape, margins
 from actorflow.values.windows import Padding, sliding_window
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
 dims = st.integers(1, 4)

@@ -13,7 +13,7 @@ from actorflow.kernels.nn import max_pool_portable as pooling
 from actorflow.kernels.nn.sliding import slides
 from actorflow.values.windows import SlidingWindow
 from tests.ops.samples_pool import pooling as pools_that_fit
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
 

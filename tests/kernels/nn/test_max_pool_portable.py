@@ -15,7 +15,7 @@ from actorflow.kernels.nn import max_pool_portable as pooling
 from actorflow.kernels.nn.sliding import slides
 from tests.kernels.nn.test_max_pool import pools, windows
 from tests.ops.samples_pool import adapting
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
 

@@ -11,13 +11,8 @@ import actorflow.ops  # noqa: F401  fills the table
 from actorflow.errors import SpecError
 from actorflow.kernels.nn import normalise as portable
 from actorflow.kernels.nn import normalise_numpy as lanes
-from tests.reference import call
-
-
-def drawn(*shape: int) -> np.ndarray:
-    """Normal numbers, the same for the same shape whatever was drawn before."""
-    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
-
+from tests.support.arrays import drawn
+from tests.support.reference import call
 
 # In many parts of lanes, with an odd number of rows, one lane as wide as a row, over rows, in parts too.
 CASES: list[tuple[tuple[int, ...], tuple[int, ...] | None]] = [

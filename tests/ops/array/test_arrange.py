@@ -16,20 +16,8 @@ from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
-
-def i32(*shape: int | None) -> Tensor:
-    return af.placeholder("int32", shape)
-
-
-def anything() -> Tensor:
-    return af.placeholder("float32", None)
-
+from tests.support.placeholders import anything, f32, i32
+from tests.support.reference import evaluate
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.moveaxis(f32(2, 3), 2, 0), "axis must lie in [-2, 2), got 2"),

@@ -15,23 +15,12 @@ from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
-
-def i32(*shape: int | None) -> Tensor:
-    return af.placeholder("int32", shape)
+from tests.support.placeholders import anything, f32, i32
+from tests.support.reference import evaluate
 
 
 def mask(*shape: int | None) -> Tensor:
     return af.placeholder("bool", shape)
-
-
-def anything(dtype: str = "float32") -> Tensor:
-    return af.placeholder(dtype, None)
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [

@@ -10,17 +10,9 @@ import pytest
 
 import actorflow.ops as af
 from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
-
-def anything(dtype: str = "float32") -> Tensor:
-    return af.placeholder(dtype, None)
+from tests.support.placeholders import anything, f32
+from tests.support.reference import evaluate
 
 
 def value(build: Callable[[], Any]) -> Any:

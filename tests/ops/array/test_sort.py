@@ -14,8 +14,9 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.kernels.definition.registry import find
 from actorflow.values.arrays import as_dtype
-from tests.ops.math.test_reduce import f32, hessian, i32, slope, value
-from tests.reference import evaluate
+from tests.ops.math.test_reduce import hessian, slope, value
+from tests.support.placeholders import f32, i32
+from tests.support.reference import evaluate
 
 NAN = np.nan
 

@@ -12,15 +12,7 @@ import actorflow as af
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph.slices import IndexedSlices
 from actorflow.values.spec import spec
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
-
+from tests.support.sessions import run_step
 
 # -- values --------------------------------------------------------------------------------------------
 
@@ -31,7 +23,7 @@ def test_cond_takes_the_branch_of_its_predicate(taken: bool) -> None:
         p = af.placeholder("bool", name="p")
         y = af.cond(p, lambda: {"a": 1.0, "b": (2, None)}, lambda: {"a": 3.0, "b": (4, None)})
 
-    assert run(graph, y, {p: taken}) == ({"a": 1, "b": (2, None)} if taken else {"a": 3, "b": (4, None)})
+    assert run_step(graph, y, {p: taken}) == ({"a": 1, "b": (2, None)} if taken else {"a": 3, "b": (4, None)})
 
 
 @pytest.mark.parametrize(("index", "given"), [(0, 10), (1, 11), (2, 12), (3, 12), (-1, 12)])
@@ -40,7 +32,7 @@ def test_switch_case_takes_the_last_branch_for_a_number_that_none_has(index: int
         i = af.placeholder("int64", name="i")
         y = af.switch_case(i, [partial(af.constant, 10 + k) for k in range(3)])
 
-    assert run(graph, y, {i: index}) == given
+    assert run_step(graph, y, {i: index}) == given
 
 
 def test_a_switch_of_one_branch_takes_it() -> None:
@@ -48,7 +40,7 @@ def test_a_switch_of_one_branch_takes_it() -> None:
         i = af.placeholder("int32", name="i")
         y = af.switch_case(i, [lambda: 7.0])
 
-    assert [run(graph, y, {i: k}) for k in (-3, 0, 5)] == [7, 7, 7]
+    assert [run_step(graph, y, {i: k}) for k in (-3, 0, 5)] == [7, 7, 7]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +52,7 @@ def test_case_takes_the_first_that_is_true(a: bool, b: bool, given: int) -> None
         y = af.case([(p, lambda: 1), (q, lambda: 2)], lambda: 3)
         alone = af.case([], lambda: 4)
 
-    assert run(graph, [y, alone], {p: a, q: b}) == [given, 4]
+    assert run_step(graph, [y, alone], {p: a, q: b}) == [given, 4]
 
 
 def test_what_the_branch_that_is_not_taken_computes_does_not_happen() -> None:
@@ -69,9 +61,9 @@ def test_what_the_branch_that_is_not_taken_computes_does_not_happen() -> None:
         table = af.constant([1.0, 2.0])
         y = af.cond(p, lambda: af.gather(table, i), lambda: -1.0)
 
-    assert run(graph, y, {p: False, i: 99}) == -1
+    assert run_step(graph, y, {p: False, i: 99}) == -1
     with pytest.raises(af.errors.KernelError, match="out of bounds"):
-        run(graph, y, {p: True, i: 99})
+        run_step(graph, y, {p: True, i: 99})
 
 
 def test_sizes_in_which_the_branches_differ_are_unknown() -> None:
@@ -84,7 +76,7 @@ def test_sizes_in_which_the_branches_differ_are_unknown() -> None:
 
     assert (y.shape, z.shape) == ((2, None), None)
     found = [
-        run(graph, [y, z, *slopes], {p: taken, x: np.ones((2, 3), "float32")}) for taken in (True, False)
+        run_step(graph, [y, z, *slopes], {p: taken, x: np.ones((2, 3), "float32")}) for taken in (True, False)
     ]
     assert [[v.shape for v in values] for values in found] == [[(2, 3)] * 3, [(2, 1), (3,), (2, 3)]]
     assert found[1][2].tolist() == [[2, 1, 1], [1, 0, 0]]
@@ -96,7 +88,7 @@ def test_a_number_takes_the_dtype_of_the_tensor_in_another_branch() -> None:
         y = af.cond(x > 1, lambda: x, lambda: 0)
 
     assert y.dtype == np.float16
-    assert run(graph, y, {x: 0.5}) == 0
+    assert run_step(graph, y, {x: 0.5}) == 0
 
 
 def test_a_predicate_of_unknown_rank_is_looked_at_in_the_step() -> None:
@@ -104,9 +96,9 @@ def test_a_predicate_of_unknown_rank_is_looked_at_in_the_step() -> None:
         p = af.placeholder("bool", None, "p")
         y = af.cond(p, lambda: 1, lambda: 2)
 
-    assert run(graph, y, {p: True}) == 1
+    assert run_step(graph, y, {p: True}) == 1
     with pytest.raises(ActorflowError, match="case"):
-        run(graph, y, {p: [True, False]})
+        run_step(graph, y, {p: [True, False]})
 
 
 # -- gradients -----------------------------------------------------------------------------------------
@@ -121,7 +113,7 @@ def test_gradients_go_through_the_branch_that_was_taken(taken: bool) -> None:
         first = af.gradients(y, [x, v])
         (second,) = af.gradients(first[0], x)
 
-    found = run(graph, [*first, second], {p: taken, x: 2.0})
+    found = run_step(graph, [*first, second], {p: taken, x: 2.0})
 
     np.testing.assert_allclose(found, [12, 4, 6] if taken else [np.cos(2.0), 0, -np.sin(2.0)])
 
@@ -145,9 +137,9 @@ def test_rows_of_a_table_in_both_branches_have_sparse_gradients() -> None:
         assert isinstance(slope, IndexedSlices)
         dense = slope.to_dense()
 
-    assert run(graph, dense, {p: True}).sum(1).tolist() == [0, 2, 0, 2, 0]
-    assert run(graph, dense, {p: False}).sum(1).tolist() == [0, 0, 0, 0, 4]
-    assert len(run(graph, slope.indices, {p: False})) == 1
+    assert run_step(graph, dense, {p: True}).sum(1).tolist() == [0, 2, 0, 2, 0]
+    assert run_step(graph, dense, {p: False}).sum(1).tolist() == [0, 0, 0, 0, 4]
+    assert len(run_step(graph, slope.indices, {p: False})) == 1
 
 
 NOT: Any = 2.0
@@ -163,9 +155,9 @@ def test_a_branch_that_does_not_look_into_a_table_gives_no_rows_of_it() -> None:
         assert isinstance(slope, IndexedSlices)
         dense = slope.to_dense()
 
-    assert run(graph, dense, {p: True}).sum(1).tolist() == [0, 2, 0, 2, 0]
-    assert run(graph, [slope.values, dense], {p: False})[0].shape == (0, 2)
-    assert not run(graph, dense, {p: False}).any()
+    assert run_step(graph, dense, {p: True}).sum(1).tolist() == [0, 2, 0, 2, 0]
+    assert run_step(graph, [slope.values, dense], {p: False})[0].shape == (0, 2)
+    assert not run_step(graph, dense, {p: False}).any()
 
 
 # -- refusals ------------------------------------------------------------------------------------------
@@ -231,7 +223,7 @@ def test_keys_of_dicts_come_in_any_order_and_pairs_as_lists() -> None:
         y = af.cond(False, lambda: {"a": 1, "b": 2}, lambda: {"b": 3, "a": 4})
         z = af.case([[False, lambda: 1], [True, lambda: 2]], lambda: 3)
 
-    assert run(graph, [y["a"], y["b"], z]) == [4, 3, 2]
+    assert run_step(graph, [y["a"], y["b"], z]) == [4, 3, 2]
 
 
 # -- effects -------------------------------------------------------------------------------------------
@@ -259,7 +251,7 @@ def test_an_effect_that_both_branches_or_others_use_is_allowed() -> None:
         always = af.arrays.identity(v.assign_add(5.0))
         u = af.cond(False, lambda: always * 10.0, lambda: 0.0)
 
-    assert run(graph, [y, doubled, z, u]) == [2, 6, 0, 0]
+    assert run_step(graph, [y, doubled, z, u]) == [2, 6, 0, 0]
 
 
 def test_an_effect_behind_what_only_one_branch_uses_is_refused_too() -> None:
@@ -296,7 +288,7 @@ def test_an_effect_behind_what_others_use_is_allowed() -> None:
             af.cond(False, lambda: apart, lambda: 0.0),
         ]
 
-    assert run(graph, found) == [2, 0, 0, 9, 0]
+    assert run_step(graph, found) == [2, 0, 0, 9, 0]
 
 
 def test_a_dequeue_that_only_one_branch_uses_is_refused() -> None:

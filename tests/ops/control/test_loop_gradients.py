@@ -12,14 +12,8 @@ import actorflow as af
 from actorflow.errors import GradientError
 from actorflow.graph.slices import IndexedSlices
 from actorflow.kernels.definition import registry
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
+from tests.support.faults import planted
+from tests.support.sessions import run_step
 
 
 def rows_of(grad: Any) -> IndexedSlices:
@@ -40,7 +34,7 @@ def test_gradients_of_every_order() -> None:
         for _ in range(4):
             orders.extend(g for g in af.gradients(orders[-1], x))
 
-    assert run(graph, orders, {x: 2.0}) == [32, 80, 160, 240, 240]
+    assert run_step(graph, orders, {x: 2.0}) == [32, 80, 160, 240, 240]
 
 
 @pytest.mark.parametrize("trips", [0, 1, 3])
@@ -56,7 +50,7 @@ def test_the_gradient_of_a_loop_variable_has_the_bits_of_the_turns(trips: int) -
             unrolled = turn(unrolled)
         found = af.gradients([af.sum(looped)], x), af.gradients([af.sum(unrolled)], x)
 
-    (one,), (other,) = run(graph, found, {x: np.arange(9.0).reshape(3, 3) / 9})
+    (one,), (other,) = run_step(graph, found, {x: np.arange(9.0).reshape(3, 3) / 9})
 
     np.testing.assert_array_equal(one, other, strict=True)
 
@@ -68,10 +62,10 @@ def test_gradients_start_where_grad_ys_says_and_end_at_stops() -> None:
         weighed = af.gradients(y, [x, z], grad_ys=10.0)
         stopped = af.gradients(y, [x, z], stop_gradients=[z])
 
-    found = run(graph, [*weighed, stopped[0]], {x: 2.0, z: 1.0})
+    found = run_step(graph, [*weighed, stopped[0]], {x: 2.0, z: 1.0})
 
     assert found == [170, 70, 17]
-    assert run(graph, stopped[1], {x: 2.0, z: 1.0}) == 7  # an x among the stops still gets its own
+    assert run_step(graph, stopped[1], {x: 2.0, z: 1.0}) == 7  # an x among the stops still gets its own
 
 
 def test_integers_and_what_no_turn_uses_have_none() -> None:
@@ -84,7 +78,7 @@ def test_integers_and_what_no_turn_uses_have_none() -> None:
 
     assert found[1:] == [None, None]
     assert through[0] is None
-    assert run(graph, [found[0], through[1]], {x: 3.0, n: 2, unused: 1.0}) == [6, 1]
+    assert run_step(graph, [found[0], through[1]], {x: 3.0, n: 2, unused: 1.0}) == [6, 1]
 
 
 def test_a_loop_variable_on_which_the_loss_depends_only_through_another() -> None:
@@ -93,7 +87,7 @@ def test_a_loop_variable_on_which_the_loss_depends_only_through_another() -> Non
         _, first, _ = af.while_loop(lambda i, p, q: i < 3, lambda i, p, q: (i + 1, p + q, q * 2.0), (0, a, b))
         slopes = af.gradients(first, [a, b])
 
-    assert run(graph, slopes, {a: 1.0, b: 1.0}) == [1, 7]
+    assert run_step(graph, slopes, {a: 1.0, b: 1.0}) == [1, 7]
 
 
 def test_rows_that_turns_gather_are_a_sparse_gradient() -> None:
@@ -112,11 +106,11 @@ def test_rows_that_turns_gather_are_a_sparse_gradient() -> None:
         dense = [slope.to_dense() for slope in slopes]
 
     feeds = {n: 3, captured: np.ones((50, 2))}
-    rows, of_table, of_captured = run(graph, [slopes[0].indices, *dense], feeds)
+    rows, of_table, of_captured = run_step(graph, [slopes[0].indices, *dense], feeds)
     assert sorted(rows.tolist()) == [0, 0, 1, 2, 2, 4]
     assert of_table[:, 0].tolist()[:6] == [6, 3, 6, 0, 3, 0]
     assert of_captured[:, 1].tolist()[:4] == [1, 1, 1, 0]
-    assert [v.shape for v in run(graph, dense, {**feeds, n: 0})] == [(100, 2), (50, 2)]
+    assert [v.shape for v in run_step(graph, dense, {**feeds, n: 0})] == [(100, 2), (50, 2)]
 
 
 def test_a_table_that_is_used_whole_as_well_has_a_dense_gradient() -> None:
@@ -127,7 +121,7 @@ def test_a_table_that_is_used_whole_as_well_has_a_dense_gradient() -> None:
         )
         (slope,) = af.gradients(y, table)
 
-    assert run(graph, slope, {table: np.ones(4, "float32")}).tolist() == [3, 3, 2, 2]
+    assert run_step(graph, slope, {table: np.ones(4, "float32")}).tolist() == [3, 3, 2, 2]
 
 
 def test_rows_of_a_table_in_nested_loops_and_branches_stay_sparse() -> None:
@@ -152,7 +146,7 @@ def test_rows_of_a_table_in_nested_loops_and_branches_stay_sparse() -> None:
         _, y = af.while_loop(lambda i, s: i < 3, outer, (0, np.float64(0)))
         dense = rows_of(af.gradients(y, table)[0]).to_dense()
 
-    assert run(graph, dense).ravel().tolist() == [0, 1, 2, 1, 0, 0, 0, 0, 2]
+    assert run_step(graph, dense).ravel().tolist() == [0, 1, 2, 1, 0, 0, 0, 0, 2]
 
 
 # -- what is kept --------------------------------------------------------------------------------------
@@ -162,9 +156,9 @@ def test_rows_of_a_table_in_nested_loops_and_branches_stay_sparse() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the kernels that are called, by op."""
     counts: Counter[str] = Counter()
-    find = registry.find
 
-    def counting(op: str, library: str) -> Any:
+    @planted(monkeypatch, registry, "find")
+    def counting(find: Any, op: str, library: str) -> Any:
         kernel = find(op, library)
         bind = kernel.bind
 
@@ -183,7 +177,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return Counting
 
-    monkeypatch.setattr(registry, "find", counting)
     return counts
 
 
@@ -194,13 +187,13 @@ def test_a_step_without_gradients_keeps_and_computes_nothing_for_them(calls: Cou
         (slope,) = af.gradients(y, x)
     node = graph.node("while_loop")
 
-    run(graph, y, {x: [1.0, 2.0]})
+    run_step(graph, y, {x: [1.0, 2.0]})
 
     assert node.attrs["saved"]
     assert calls["sin"] == 5
     assert not [op for op in calls if op.startswith("list") or op == "cos"]
     calls.clear()
-    run(graph, slope, {x: [1.0, 2.0]})
+    run_step(graph, slope, {x: [1.0, 2.0]})
     assert (calls["sin"], calls["cos"]) == (5, 5)
 
 
@@ -299,7 +292,7 @@ def test_gradients_inside_a_turn_reach_what_the_turn_reads_and_uses() -> None:
         _, root = af.while_loop(lambda i, r: i < 30, newton, (0, x))
         (slope,) = af.gradients(root, x)
 
-    found = run(graph, [root, slope], {x: 9.0})
+    found = run_step(graph, [root, slope], {x: 9.0})
 
     np.testing.assert_allclose(found, [3, 1 / 6], rtol=1e-9)
 

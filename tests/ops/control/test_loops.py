@@ -9,14 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import ActorflowError, GraphError, SpecError
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
+from tests.support.sessions import run_step
 
 
 def placed(error: ActorflowError) -> str:
@@ -32,7 +25,7 @@ def test_it_turns_as_long_as_the_condition_holds(trips: int) -> None:
         n = af.placeholder("int32", name="n")
         i, total = af.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s + i), (0, 0))
 
-    assert run(graph, [i, total], {n: trips}) == [trips, sum(range(trips))]
+    assert run_step(graph, [i, total], {n: trips}) == [trips, sum(range(trips))]
 
 
 @pytest.mark.parametrize("most", [0, 3, 9])
@@ -40,7 +33,7 @@ def test_it_ends_after_max_iterations_whatever_the_condition_says(most: int) -> 
     with af.Graph() as graph:
         i = af.while_loop(lambda i: i < 5, lambda i: i + 1, 0, max_iterations=most)
 
-    assert run(graph, i) == min(most, 5)
+    assert run_step(graph, i) == min(most, 5)
 
 
 class Pair(NamedTuple):
@@ -68,7 +61,7 @@ def test_loop_variables_keep_their_structure(begin: Any, turn: Any, end: Any) ->
 
     with af.Graph() as graph:
         last = af.while_loop(goes_on, turn, begin)
-        found = run(graph, last)
+        found = run_step(graph, last)
 
     assert found == end
     assert type(found) is type(end) or not isinstance(end, tuple | list | dict)
@@ -88,7 +81,7 @@ def test_a_size_may_change_where_shapes_says_so() -> None:
         )
         (slope,) = af.gradients(grown * 1.0, x)
 
-    found, ranks, slopes = run(graph, [grown, any_rank, slope], {x: [1, 2]})
+    found, ranks, slopes = run_step(graph, [grown, any_rank, slope], {x: [1, 2]})
 
     assert found.tolist() == [1, 2, 1, 1, 1]
     assert ranks.shape == (1, 1, 1, 2)
@@ -104,7 +97,7 @@ def test_bytes_go_round() -> None:
             (0, af.constant(np.array(b"ab", object))),
         )
 
-    assert run(graph, text) == b"AB"
+    assert run_step(graph, text) == b"AB"
 
 
 def test_random_numbers_differ_from_turn_to_turn_and_step_to_step() -> None:
@@ -120,7 +113,7 @@ def test_random_numbers_differ_from_turn_to_turn_and_step_to_step() -> None:
             for n in (1, 2)
         ]
 
-    first, second = run(graph, [last, sums, rows]), run(graph, [last, sums, rows])
+    first, second = run_step(graph, [last, sums, rows]), run_step(graph, [last, sums, rows])
 
     np.testing.assert_array_equal(first[1], second[1])
     assert len({row.tobytes() for row in (first[0], *first[2])}) == 3
@@ -138,7 +131,7 @@ def test_an_inner_loop_draws_other_numbers_in_every_outer_turn() -> None:
 
         _, rows = af.while_loop(lambda i, r: i < 4, turn, (0, af.zeros((0,))), shapes=[(), (None,)])
 
-    assert len(set(run(graph, rows).tolist())) == 4
+    assert len(set(run_step(graph, rows).tolist())) == 4
 
 
 def test_the_condition_may_use_what_only_it_captures() -> None:
@@ -146,14 +139,14 @@ def test_the_condition_may_use_what_only_it_captures() -> None:
         x, y = af.placeholder("float32", name="x"), af.placeholder("float32", name="y")
         last = af.while_loop(lambda s: s < x, lambda s: s * y, 1.0)
 
-    assert run(graph, last, {x: 10, y: 2}) == 16
+    assert run_step(graph, last, {x: 10, y: 2}) == 16
 
 
 def test_loop_variables_that_swap_take_the_values_of_the_turn_before() -> None:
     with af.Graph() as graph:
         _, a, b = af.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b, a), (0, 1.0, 2.0))
 
-    assert run(graph, [a, b]) == [2, 1]
+    assert run_step(graph, [a, b]) == [2, 1]
 
 
 def test_one_value_may_begin_several_loop_variables_and_end_several() -> None:
@@ -162,7 +155,7 @@ def test_one_value_may_begin_several_loop_variables_and_end_several() -> None:
         _, a, b = af.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, a + x, a + x), (0, x, x))
         slopes = af.gradients([a * b], x)
 
-    assert run(graph, [a, b, *slopes], {x: 2}) == [8, 8, 64]
+    assert run_step(graph, [a, b, *slopes], {x: 2}) == [8, 8, 64]
 
 
 def test_nodes_wait_for_what_control_dependencies_say() -> None:
@@ -171,7 +164,7 @@ def test_nodes_wait_for_what_control_dependencies_say() -> None:
         with af.control_dependencies([v.assign_add(1.0)]):
             _, last = af.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + v), (0, 0.0))
 
-    assert run(graph, last) == 6
+    assert run_step(graph, last) == 6
 
 
 # -- refusals ------------------------------------------------------------------------------------------
@@ -248,7 +241,7 @@ def test_numbers_that_a_body_returns_take_the_dtype_of_their_variable() -> None:
     with af.Graph() as graph:
         x, b = af.while_loop(lambda x, b: x < 3.0, lambda x, b: (5, False), (np.float16(1), True))
 
-    assert run(graph, [x, b]) == [5, False]
+    assert run_step(graph, [x, b]) == [5, False]
     assert x.dtype == np.float16
 
 
@@ -293,4 +286,4 @@ def test_keys_of_dicts_come_in_any_order() -> None:
         )
 
     assert list(end) == ["i", "x"]
-    assert run(graph, [end["i"], end["x"]]) == [3, 8]
+    assert run_step(graph, [end["i"], end["x"]]) == [3, 8]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import GraphError, ListError, SpecError
 from actorflow.values.arrays import as_dtype
-from tests.nn.running import fetch, run
-from tests.strategies import examples
+from tests.support import arrays
+from tests.support.sessions import run_step, run_steps
+from tests.support.strategies import examples
 
 FLOAT = af.Spec((), as_dtype("float32"))
 
 
-def drawn(*shape: int) -> np.ndarray:
-    return np.random.default_rng(len(shape) + sum(shape)).normal(size=shape)
+drawn = partial(arrays.drawn, dtype="float64")
 
 
 # ------------------------------------------------------------------------------------ map_fn
@@ -39,7 +40,7 @@ def test_map_fn_stacks_what_is_made_of_each_row(rows: int, static: bool, lower: 
         )
     given_x, given_y = drawn(rows, 3), np.arange(rows, dtype=np.int32)
 
-    value = fetch(graph, found, {x: given_x, y: given_y})
+    value = run_step(graph, found, {x: given_x, y: given_y})
 
     known = rows if static else None
     assert [t.shape for t in (found["sum"], *found["both"])] == [(known,), (known, 3), (known,)]
@@ -53,7 +54,7 @@ def test_what_stays_as_it_is_may_be_a_result() -> None:
         x, outside = af.constant([[1, 2], [3, 4]]), af.constant([7.0, 8.0])
         found = af.map_fn(lambda row: (row, outside, 5, af.constant([6])), x)
 
-    value = fetch(graph, found)
+    value = run_step(graph, found)
 
     assert [v.tolist() for v in value] == [[[1, 2], [3, 4]], [[7, 8], [7, 8]], [5, 5], [[6], [6]]]
 
@@ -73,14 +74,14 @@ def test_results_are_held_to_what_is_said_of_them() -> None:
         with pytest.raises(SpecError, match="outputs are specs, got 'float32'"):
             af.map_fn(lambda v: v, x, outputs="float32")
 
-    assert fetch(graph, found)[1].tolist() == [False, True]
+    assert run_step(graph, found)[1].tolist() == [False, True]
 
 
 def test_random_numbers_are_drawn_for_each_row() -> None:
     with af.Graph(seed=3) as graph:
         found = af.map_fn(lambda v: af.random.uniform((2,)), af.zeros((5,)))
 
-    one, two = run(graph, (found, {}), (found, {}))
+    one, two = run_steps(graph, (found, {}), (found, {}))
 
     assert len({*one.reshape(-1).tolist(), *two.reshape(-1).tolist()}) == 20
 
@@ -91,7 +92,7 @@ def test_one_map_runs_within_another() -> None:
         found = af.map_fn(lambda row: af.map_fn(lambda v: v * af.sum(row), row), x)
         (slope,) = af.gradients(found, [x])
 
-    value, grad = fetch(graph, [found, slope], {x: drawn(3, 4)})
+    value, grad = run_step(graph, [found, slope], {x: drawn(3, 4)})
 
     np.testing.assert_allclose(value, drawn(3, 4) * drawn(3, 4).sum(1, keepdims=True))
     np.testing.assert_allclose(grad, np.repeat(2 * drawn(3, 4).sum(1, keepdims=True), 4, 1))
@@ -133,11 +134,11 @@ def test_values_and_gradients_are_those_of_the_unrolled_loop(
         ]
 
     fed = {x: drawn(rows, 2), start: [0.5, -1.0]}
-    mine, other = fetch(graph, [(states, last, *found[0]), (wanted, state[0], *found[1])], fed)
+    mine, other = run_step(graph, [(states, last, *found[0]), (wanted, state[0], *found[1])], fed)
 
     assert states.shape == ((rows if static else None), 2)
-    assert fetch(graph, count, fed) == rows
-    assert sorted(fetch(graph, counts, fed)) == list(range(1, rows + 1))
+    assert run_step(graph, count, fed) == rows
+    assert sorted(run_step(graph, counts, fed)) == list(range(1, rows + 1))
     for a, b in zip(mine, other, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
@@ -158,7 +159,7 @@ def test_a_state_stays_as_it_began_where_there_are_no_rows() -> None:
         last = af.fold(lambda s, row: s + row, x, af.constant([1.0, 2.0]))
         states = af.scan(lambda s, row: s + row, x, af.constant([1.0, 2.0]))
 
-    value, all_of_them = fetch(graph, [last, states], {x: np.zeros((0, 2), np.float32)})
+    value, all_of_them = run_step(graph, [last, states], {x: np.zeros((0, 2), np.float32)})
 
     assert value.tolist() == [1, 2]
     assert all_of_them.shape == (0, 2)
@@ -170,7 +171,7 @@ def test_a_gradient_through_one_of_several_results_is_that_result_s() -> None:
         doubled, cubed = af.map_fn(lambda v: (v * 2, v**3), x)
         slopes = [af.gradients(y, x)[0] for y in (doubled, cubed, doubled[1] * cubed[2])]
 
-    values = fetch(graph, slopes)
+    values = run_step(graph, slopes)
 
     np.testing.assert_allclose(values[0], [2, 2, 2])
     np.testing.assert_allclose(values[1], [3, 12, 27], rtol=1e-6)
@@ -190,7 +191,7 @@ def test_gradients_reach_what_is_passed_on_as_it_is() -> None:
             af.gradients(picked, table)[0],
         ]
 
-    values = fetch(graph, [af_dense(graph, slope) for slope in slopes], {outside: [7.0, 8.0]})
+    values = run_step(graph, [af_dense(graph, slope) for slope in slopes], {outside: [7.0, 8.0]})
 
     np.testing.assert_allclose(values[0], [[2, 4], [6, 8]])
     np.testing.assert_allclose(values[1], [2, 2])
@@ -220,7 +221,7 @@ def test_different_numbers_of_rows_are_refused() -> None:
         found = af.map_fn(lambda rows: rows[0] + rows[1], (x, late))
 
     with pytest.raises(SpecError, match=r"as many rows each, got \(3,\), \(2,\)"):
-        fetch(graph, found, {x: [1.0, 2.0, 3.0], late: [1.0, 2.0]})
+        run_step(graph, found, {x: [1.0, 2.0, 3.0], late: [1.0, 2.0]})
 
 
 def test_what_has_no_rows_is_refused() -> None:
@@ -251,9 +252,9 @@ def test_results_of_different_shapes_fail_the_step() -> None:
         empty = af.map_fn(lambda n: af.zeros(af.cast(n, "int32")[None]), x)
 
     with pytest.raises(ListError, match="elements that are stacked have one shape"):
-        fetch(graph, found)
+        run_step(graph, found)
     with pytest.raises(ListError, match="an empty list is stacked when the shape of its elements is known"):
-        fetch(graph, empty, {x: np.zeros((0,), np.float32)})
+        run_step(graph, empty, {x: np.zeros((0,), np.float32)})
 
 
 def test_a_state_that_would_change_its_spec_is_told_without_words_of_loops() -> None:

@@ -10,14 +10,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import GradientError
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, threads=0) as session:
-            return await session.run(fetches, feeds or {})
-
-    return af.run(main())
+from tests.support.sessions import run_step
 
 
 def of_order(function: Callable[..., Any], wrap: Callable[..., Any]) -> list[Any]:
@@ -28,7 +21,7 @@ def of_order(function: Callable[..., Any], wrap: Callable[..., Any]) -> list[Any
         y = af.sum(wrap(lambda a: function(a, v))(x))
         first = af.gradients(y, [x, v])
         second = af.gradients(af.sum(first[0]) * first[1], [x, v])
-    return [np.asarray(a) for a in run(graph, [y, *first, *second], {x: np.array([0.25, 0.5, 1.0])})]
+    return [np.asarray(a) for a in run_step(graph, [y, *first, *second], {x: np.array([0.25, 0.5, 1.0])})]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -62,7 +55,7 @@ def test_a_random_number_is_the_same_one_in_the_gradient() -> None:
         y = af.autodiff.recompute(lambda a: a * af.random.uniform((4,), dtype="float64"))(x)
         (slope,) = af.gradients(y, x)
 
-    value, slopes = run(graph, [y, slope], {x: np.ones(4)})
+    value, slopes = run_step(graph, [y, slope], {x: np.ones(4)})
 
     np.testing.assert_array_equal(value, slopes)
 
@@ -112,7 +105,7 @@ def test_structures_and_settings_go_through() -> None:
         x = af.placeholder("float32", name="x")
         made = af.autodiff.recompute(lambda a, *, scale: {"s": a * scale, "t": (a, None)})(x, scale=3.0)
 
-    assert run(graph, made, {x: 2.0}) == {"s": 6, "t": (2, None)}
+    assert run_step(graph, made, {x: 2.0}) == {"s": 6, "t": (2, None)}
 
 
 def test_what_is_no_function_is_refused() -> None:

@@ -15,18 +15,11 @@ from actorflow.errors import FeedError, FetchError, ListError, SpecError
 from actorflow.ops.control.tensor_list import list_add
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.values.pytree import flatten
-from tests.reference import evaluate
-from tests.strategies import examples, run_drawn
+from tests.support.reference import evaluate
+from tests.support.sessions import run_step
+from tests.support.strategies import examples, run_drawn
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
-
-
-def run(graph: af.Graph, fetches: Any, feeds: Any = None, **options: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph, **options) as session:
-            return await session.run(fetches, feeds)
-
-    return af.run(main())
 
 
 def test_what_was_written_is_read_stacked_gathered_and_joined() -> None:
@@ -50,7 +43,7 @@ def test_what_was_written_is_read_stacked_gathered_and_joined() -> None:
             "sizes": (array.size(), pieces.size(), af.TensorArray("int32").size()),
         }
 
-    made = run(graph, found, {x: ROWS})
+    made = run_step(graph, found, {x: ROWS})
 
     assert made["sizes"] == (3, 2, 0)
     wanted = {
@@ -87,7 +80,7 @@ def test_gradients_are_those_of_plain_ops() -> None:
             assert isinstance(grad, af.Tensor)
             found.append([y, grad, *af.gradients(af.sum(grad * grad), x)])
 
-    made = run(graph, found, {x: ROWS / 4})
+    made = run_step(graph, found, {x: ROWS / 4})
 
     for a, b in zip(*made, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
@@ -99,7 +92,7 @@ def test_an_array_does_not_change_when_it_is_written() -> None:
         left, right = first.write(1, 2.0), first.write(1, 3.0).write(2, 4.0)
         found = [first.stack(), left.stack(), right.stack()]
 
-    assert [m.tolist() for m in run(graph, found)] == [[1], [1, 2], [1, 3, 4]]
+    assert [m.tolist() for m in run_step(graph, found)] == [[1], [1, 2], [1, 3, 4]]
 
 
 def test_an_array_is_taken_apart_and_put_together() -> None:
@@ -131,8 +124,8 @@ def test_an_array_is_the_same_whatever_the_passes_do() -> None:
             af.TensorArray.of(af.ones((3, 2))).stack(),
         ]
 
-    whole = run(graph, found, {x: ROWS[0]})
-    plain = run(graph, found, {x: ROWS[0]}, passes=())
+    whole = run_step(graph, found, {x: ROWS[0]})
+    plain = run_step(graph, found, {x: ROWS[0]}, passes=())
 
     for a, b, told in zip(whole, plain, evaluate(graph, found, {x: ROWS[0]}), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -228,7 +221,7 @@ def test_what_the_step_finds_names_the_users_line(do: Any, said: str) -> None:
         y = do(af.TensorArray("float32", 3, element_shape=()), i)
 
     with pytest.raises(ListError) as caught:
-        run(graph, y, {i: 1})
+        run_step(graph, y, {i: 1})
 
     assert said in caught.value.what
     assert caught.value.where is not None
@@ -243,8 +236,8 @@ def test_an_array_is_neither_fetched_nor_fed() -> None:
 
     for fetch in (array, [y, array.flow], "a", "list_write:0"):
         with pytest.raises(FetchError, match="a fetch is a tensor, got '.*', a list of") as refused:
-            run(graph, fetch)
+            run_step(graph, fetch)
         assert refused.value.hint == "fetch its .stack(), .concat() or .read(i)"
     for feed in (array.flow, "list_write"):
         with pytest.raises(FeedError, match=r"a feed is an array, got 'list_write', a list of \(\) float32"):
-            run(graph, y, {feed: np.zeros(3, "float32")})
+            run_step(graph, y, {feed: np.zeros(3, "float32")})

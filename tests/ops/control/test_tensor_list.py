@@ -18,10 +18,10 @@ from actorflow.kernels.definition import registry
 from actorflow.ops.control import tensor_list
 from actorflow.ops.control import tensor_list_rows as rows
 from actorflow.values.spec import ListSpec, Spec, spec
-from tests.accepting import accepted
 from tests.ops.test_conformance import check_gradient, weighted
-from tests.reference import evaluate
-from tests.strategies import examples
+from tests.support.accepting import accepted
+from tests.support.reference import evaluate
+from tests.support.strategies import examples
 
 Verb = Callable[[af.Tensor], af.Tensor]
 

@@ -17,6 +17,7 @@ from actorflow.plan.lower import lower
 from actorflow.plan.partition.fingerprint import fingerprint as digest
 from actorflow.plan.structure_key import structure_key
 from actorflow.values.spec import spec
+from tests.support.sessions import run_step
 
 F32 = spec("float32", ())
 
@@ -181,14 +182,6 @@ def square_gradient(use: Any, grad: Any) -> Any:
     return [2.0 * x * grad]
 
 
-def fetched(graph: af.Graph, fetches: Any) -> Any:
-    async def main() -> Any:
-        async with af.Session(graph) as session:
-            return await session.run(fetches)
-
-    return af.run(main())
-
-
 def test_a_registered_rule_gives_the_gradient_and_that_of_second_order() -> None:
     with af.Graph() as graph:
         x = af.constant(3.0)
@@ -196,7 +189,7 @@ def test_a_registered_rule_gives_the_gradient_and_that_of_second_order() -> None
         (first,) = af.gradients(y, [x])
         (second,) = af.gradients(first, [x])
 
-    assert fetched(graph, [y, first, second]) == [45, 30, 10]
+    assert run_step(graph, [y, first, second]) == [45, 30, 10]
 
 
 def test_a_rule_may_ask_code_of_the_user_itself() -> None:
@@ -210,7 +203,7 @@ def test_a_rule_may_ask_code_of_the_user_itself() -> None:
         x = af.constant(3.0)
         (grad,) = af.gradients(af.py_actor(square, x, F32, gradient=rule), [x])
 
-    assert fetched(graph, grad) == 6
+    assert run_step(graph, grad) == 6
 
 
 def test_outputs_that_nobody_uses_have_gradients_of_zero() -> None:
@@ -226,7 +219,7 @@ def test_outputs_that_nobody_uses_have_gradients_of_zero() -> None:
         a, b, _ = af.py_actor(both, x, (F32, F32, spec("int32", ())), gradient=rule)
         grads = [af.gradients(a, [x])[0], af.gradients(b, [x])[0], af.gradients([a, b], [x])[0]]
 
-    assert fetched(graph, grads) == [1, 10, 11]
+    assert run_step(graph, grads) == [1, 10, 11]
 
 
 @pytest.mark.parametrize("kind", ["py_actor", "call_actor"])

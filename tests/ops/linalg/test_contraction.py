@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 
 import actorflow.ops as af
 from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.kernels.definition.registry import find
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
+from tests.support.placeholders import f32
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(7)
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [

@@ -13,21 +13,10 @@ from actorflow.errors import GradientError, KernelError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import check_gradient
-from tests.reference import evaluate
+from tests.support.placeholders import anything, f32, i32
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(5)
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
-
-def i32(*shape: int | None) -> Tensor:
-    return af.placeholder("int32", shape)
-
-
-def anything() -> Tensor:
-    return af.placeholder("float32", None)
 
 
 def value(build: Callable[..., Any], *arrays: Any) -> Any:

@@ -9,7 +9,7 @@ import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
-from tests.reference import call, evaluate
+from tests.support.reference import call, evaluate
 
 
 def drawn(seed: int, own: int | None = None, before: int = 0) -> bytes:

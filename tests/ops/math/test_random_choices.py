@@ -13,7 +13,7 @@ import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import check_gradient, weighted
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.random_bernoulli(1.5, (2,)), "a probability lies in [0, 1], got 1.5"),

@@ -12,15 +12,8 @@ import actorflow.ops as af
 from actorflow.errors import GradientError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
-
-def i32(*shape: int | None) -> Tensor:
-    return af.placeholder("int32", shape)
+from tests.support.placeholders import f32, i32
+from tests.support.reference import evaluate
 
 
 def value(build: Callable[[Tensor], Any], x: Any, dtype: str = "float64", *, known: bool = True) -> Any:

@@ -13,7 +13,7 @@ import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import check_gradient, weighted
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(0)
 Q, K, V = (rng.standard_normal((2, 3, n, d)) for n, d in ((4, 5), (6, 5), (6, 2)))

@@ -15,7 +15,7 @@ from actorflow.graph.graph import Graph
 from actorflow.ops.nn import conv, max_pool
 from actorflow.values.arrays import as_dtype
 from actorflow.values.spec import spec
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def images(*shape: int | None, dtype: str = "float32") -> Any:

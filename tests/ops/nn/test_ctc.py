@@ -13,7 +13,7 @@ import actorflow.ops as af
 from actorflow.errors import GradientError, KernelError, SpecError
 from actorflow.graph.forward import jvp
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def written(way: tuple[int, ...], blank: int) -> list[int]:

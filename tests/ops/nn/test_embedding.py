@@ -12,7 +12,7 @@ import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
 from actorflow.nn import init
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(0)
 TABLE = rng.standard_normal((11, 3))

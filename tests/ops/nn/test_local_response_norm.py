@@ -10,7 +10,7 @@ import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import check_gradient, weighted
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def normalised(x: np.ndarray, before: int, after: int, bias: float, alpha: float, beta: float) -> np.ndarray:

@@ -15,7 +15,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from tests.ops.test_conformance import check_gradient, weighted
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(0)
 

@@ -19,12 +19,8 @@ from actorflow.ops.nn.max_pool import max_pool_grad
 from tests.ops.samples import values
 from tests.ops.samples_pool import adapting, pooling
 from tests.ops.test_conformance import FEW, check_gradient, weighted
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
+from tests.support.placeholders import f32
+from tests.support.reference import evaluate
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.max_pool(f32(1, 8, 3), (2, 2)), "size must be a positive integer or one for each of the 1 spatial axes, got (2, 2)"),

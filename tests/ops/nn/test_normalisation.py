@@ -12,7 +12,7 @@ import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((4, 3, 5, 6))

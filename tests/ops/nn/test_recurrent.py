@@ -10,7 +10,7 @@ import pytest
 import actorflow as af
 from actorflow.errors import SpecError
 from actorflow.ops.nn.recurrent import lstm_step
-from tests.nn.running import fetch
+from tests.support.sessions import run_step
 
 
 def given(*shape: int | None, dtype: str = "float32") -> af.Tensor:
@@ -54,7 +54,7 @@ def test_gates_that_are_shut_or_open_lose_nothing(dtype: str) -> None:
     with af.Graph() as graph:
         found = lstm_step(gates, np.array([[0.5], [0.5]], dtype))
 
-    h, after, activated = fetch(graph, found)
+    h, after, activated = run_step(graph, found)
 
     assert after.tolist() == [[0.5], [-1.0]]
     np.testing.assert_allclose(h[:, 0], [np.tanh(0.5), 0], rtol=1e-3)

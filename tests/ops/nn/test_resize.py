@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
 from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.ops.nn.resize import resize_grad
 from tests.ops.samples_resize import resizing
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
-
-
-def f32(*shape: int | None) -> Tensor:
-    return af.placeholder("float32", shape)
-
+from tests.support.placeholders import f32
+from tests.support.reference import evaluate
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.resize(f32(1, 8, 8, 3)), "resize takes a size, a scale or both, got none"),

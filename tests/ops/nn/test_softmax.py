@@ -9,7 +9,7 @@ import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def images(*shape: int | None, dtype: str = "float32") -> Any:

@@ -16,6 +16,7 @@ from actorflow.dataflow.state.register import Source, WriteMode
 from actorflow.dataflow.state.variable import Inside, Publish, TakeLock, WriteValue
 from actorflow.plan.program import Holder, Holding
 from actorflow.runtime.messages import Call
+from tests.support.turns import turns
 
 Body = Callable[[af.Session], Awaitable[Any]]
 
@@ -185,11 +186,6 @@ class Hand:
             WriteMode.ASSIGN, np.asarray(value, "float32"), Source("by hand"), len(self.values) + 1
         )
         await self.ask(Inside(self.owner, write))
-
-
-async def turns(count: int = 30) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 class Held:

@@ -13,7 +13,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.resource import VariableDef
 from actorflow.nn import init
 from actorflow.values.spec import spec
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def initial(graph: Graph, variable: af.Variable) -> np.ndarray:

@@ -12,20 +12,10 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors
-from tests.strategies import examples
+from tests.support.sessions import run_fetches
+from tests.support.strategies import examples
 
 TABLE = np.arange(14, dtype="float32").reshape(7, 2)
-
-
-def run(graph: af.Graph, *fetches: Any, feeds: Any = None) -> list[Any]:
-    """The values of several steps, one after the other."""
-
-    async def main() -> list[Any]:
-        async with af.Session(graph, threads=0) as session:
-            return [await session.run(fetch, feeds) for fetch in fetches]
-
-    found: list[Any] = af.run(main())
-    return found
 
 
 def table(**options: Any) -> af.PartitionedVariable:
@@ -69,7 +59,7 @@ def test_it_is_read_and_written_as_a_whole() -> None:
         new = af.placeholder("float32", (None, 2), name="new")
         steps = (t, t.assign_add(np.ones((7, 2), "float32")), t.assign_sub(TABLE), t.assign(new), t.version())
 
-    before, added, taken, assigned, version = run(graph, *steps, feeds={"new": TABLE * 3})
+    before, added, taken, assigned, version = run_fetches(graph, *steps, feeds={"new": TABLE * 3})
     np.testing.assert_array_equal(before, TABLE)
     np.testing.assert_array_equal(added, TABLE + 1)
     np.testing.assert_array_equal(taken, np.ones((7, 2)))
@@ -85,8 +75,8 @@ def test_a_value_of_another_number_of_rows_is_refused_in_the_step() -> None:
 
     for wrong in (write, t_add):
         with pytest.raises(errors.SpecError, match=r"variable 't' must hold \(7, 2\), got \(8, 2\)"):
-            run(graph, wrong, feeds={"new": np.zeros((8, 2), "float32")})
-    np.testing.assert_array_equal(run(graph, look, feeds={"new": TABLE})[0], TABLE)
+            run_fetches(graph, wrong, feeds={"new": np.zeros((8, 2), "float32")})
+    np.testing.assert_array_equal(run_fetches(graph, look, feeds={"new": TABLE})[0], TABLE)
 
 
 def test_the_first_value_is_computed_as_a_whole() -> None:
@@ -96,7 +86,7 @@ def test_the_first_value_is_computed_as_a_whole() -> None:
         late = af.PartitionedVariable(dtype="int32", shape=(4,), name="late", partitions=2)
         known = [parted.is_initialised(), late.is_initialised()]
 
-    first, whole, (is_known, is_late) = run(graph, one, parted, known)
+    first, whole, (is_known, is_late) = run_fetches(graph, one, parted, known)
     np.testing.assert_array_equal(first, whole)
     assert (bool(is_known), bool(is_late)) == (True, False)
 
@@ -114,7 +104,7 @@ def test_rows_are_gathered_from_the_parts_that_have_them() -> None:
             t.gather(np.zeros((0,), "int32")),
         )
 
-    gathered, verb, looked_up, padded, one, none = run(graph, *fetches)
+    gathered, verb, looked_up, padded, one, none = run_fetches(graph, *fetches)
     for found in (gathered, verb, looked_up):
         np.testing.assert_array_equal(found, TABLE[ids])
     np.testing.assert_array_equal(padded, np.where((ids == 3)[..., None], 0, TABLE[ids]))
@@ -144,14 +134,14 @@ def test_what_is_no_row_is_refused_in_the_step(
 
     said = rf"variable 't' has no such row: index {wrong} is out of bounds for an axis of size 7, at \(1, 0\)"
     with pytest.raises(errors.SpecError, match=said):
-        run(graph, found)
+        run_fetches(graph, found)
 
 
 def test_bags_take_their_rows_from_it() -> None:
     with af.Graph() as graph:
         bags = af.nn.embedding_bag(table(), [0, 6, 3], [0, 0, 1], combiner="sum")
 
-    np.testing.assert_array_equal(run(graph, bags)[0], [TABLE[0] + TABLE[6], TABLE[3]])
+    np.testing.assert_array_equal(run_fetches(graph, bags)[0], [TABLE[0] + TABLE[6], TABLE[3]])
 
 
 def test_operators_take_it_for_a_tensor() -> None:
@@ -159,7 +149,7 @@ def test_operators_take_it_for_a_tensor() -> None:
         t = table()
         fetches = (t * 2.0 - 1.0, t @ np.ones((2, 1), "float32"), t[2:4], -t, af.sum(t))
 
-    doubled, product, part, negative, total = run(graph, *fetches)
+    doubled, product, part, negative, total = run_fetches(graph, *fetches)
     np.testing.assert_array_equal(doubled, TABLE * 2 - 1)
     np.testing.assert_array_equal(product, TABLE.sum(1, keepdims=True))
     np.testing.assert_array_equal(part, TABLE[2:4])
@@ -178,7 +168,7 @@ def test_the_gradient_of_the_whole_is_dense_or_sparse_as_that_of_one_variable() 
     assert isinstance(sparse, af.IndexedSlices)
     assert none is None
     assert stopped is not None
-    found, rows = run(graph, dense, sparse)
+    found, rows = run_fetches(graph, dense, sparse)
     np.testing.assert_array_equal(found, 2 * TABLE)
     expected = np.zeros((7, 2))
     np.add.at(expected, [0, 5, 0], 1)
@@ -194,7 +184,7 @@ def test_an_atomic_block_locks_all_parts() -> None:
         locks = [node.attrs["resource"] for node in graph.nodes if node.op == "lock_variable"]
 
     assert locks == ["n", "t/part_0", "t/part_1", "t/part_2"]
-    _, total, whole = run(graph, block.done, n, t)
+    _, total, whole = run_fetches(graph, block.done, n, t)
     assert total == TABLE.sum()
     np.testing.assert_array_equal(whole, TABLE + 1)
 
@@ -208,7 +198,7 @@ def test_it_is_found_in_a_graph_that_was_read_back() -> None:
         found = af.PartitionedVariable.existing(read_back, "t")
         whole = found.read()
     assert found.rows == (2, 4, 1)
-    np.testing.assert_array_equal(run(read_back, whole)[0], TABLE)
+    np.testing.assert_array_equal(run_fetches(read_back, whole)[0], TABLE)
     with pytest.raises(errors.GraphError, match="the graph has no partitioned variable 'x'"):
         af.PartitionedVariable.existing(graph, "x")
 
@@ -287,7 +277,7 @@ def test_rows_are_written_as_those_of_one_variable(data: st.DataObject, verb: st
         parted = af.PartitionedVariable(first, name="parted", partitions=rows)
         written = [getattr(v, f"scatter_{verb}")(ids, updates) for v in (one, parted)]
 
-    expected, found = run(graph, written)[0]
+    expected, found = run_fetches(graph, written)[0]
     np.testing.assert_array_equal(expected, found)
 
 
@@ -300,7 +290,7 @@ def test_rows_are_written_from_indices_of_any_shape() -> None:
     feeds = {"ids": np.array([[0, 6], [0, 3]], "int32"), "given": np.ones((2, 2, 2), "float32")}
     expected = TABLE.copy()
     np.add.at(expected, [0, 6, 0, 3], 1)
-    np.testing.assert_array_equal(run(graph, whole, feeds=feeds)[0], expected)
+    np.testing.assert_array_equal(run_fetches(graph, whole, feeds=feeds)[0], expected)
 
 
 def test_an_index_that_names_no_row_writes_nothing() -> None:

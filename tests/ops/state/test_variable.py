@@ -14,7 +14,7 @@ from actorflow.graph.builder import Tensor, control_dependencies, name_scope
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.opdef import Effect
 from actorflow.ops.state.variable import trainable_variables
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def test_names_of_variables_are_unique() -> None:

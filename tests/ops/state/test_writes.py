@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import GradientError, OutOfRange, SpecError, UninitialisedError
 from actorflow.values.arrays import as_dtype
-from tests.strategies import examples
+from tests.support import sessions
+from tests.support.strategies import examples
 
 ROWS = 5
 HOW: dict[str, Callable[[Any, Any], Any]] = {
@@ -35,14 +36,14 @@ TAKES = {
 }
 
 
-def run(graph: af.Graph, *fetches: Any) -> Any:
+def run(graph: af.Graph, *fetches: Any) -> list[np.ndarray]:
     """Runs steps one after the other; returns what they fetched, copied."""
 
-    async def main() -> list[Any]:
-        async with af.Session(graph) as session:
-            return [np.array(await session.run(fetch)) for fetch in fetches]
+    async def body(session: af.Session) -> list[np.ndarray]:
+        return [np.array(await session.run(fetch)) for fetch in fetches]
 
-    return af.run(main())
+    found: list[np.ndarray] = sessions.run(graph, body)
+    return found
 
 
 def loop(how: str, value: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from actorflow.graph.graph import Graph
 from actorflow.values.arrays import NAMES, as_dtype
 from tests.ops.test_conformance import FEW
 from tests.ops.text.test_strings import value
-from tests.reference import call
+from tests.support.reference import call
 
 
 @pytest.mark.parametrize("little_endian", [True, False])

@@ -18,7 +18,7 @@ from actorflow.errors import DataError, SpecError
 from actorflow.graph.graph import Graph
 from tests.ops.messages import chunk, example, feature, varint
 from tests.ops.test_conformance import FEW
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def parsed(build: Callable[[Any], Any], x: list[bytes]) -> Any:

@@ -12,7 +12,7 @@ import actorflow as af
 from actorflow.errors import DataError, SpecError
 from actorflow.graph.graph import Graph
 from actorflow.values.arrays import BYTES
-from tests.reference import evaluate
+from tests.support.reference import evaluate
 
 
 def value(build: Callable[[Any], Any], x: list[Any]) -> Any:

@@ -20,7 +20,7 @@ from actorflow.plan.passes.pass_table import ALL
 from actorflow.plan.program import NodeKind, Program
 from tests.plan.control_flow import Drawn, build, programs
 from tests.plan.frames import check_frames
-from tests.strategies import examples, run_drawn
+from tests.support.strategies import examples, run_drawn
 
 CPU = ("/cpu:0", "/cpu:1")
 

@@ -16,11 +16,11 @@ from actorflow.plan.partition.partition import Partitioning, partition_program
 from actorflow.plan.placement.devices import process_of, within_process
 from actorflow.plan.program import Constant, Edge, NodeKind, Program
 from actorflow.values.spec import ListSpec
-from tests import reference
 from tests.graph.programs import Program as Drawn
 from tests.graph.programs import programs
-from tests.reference import call
-from tests.strategies import examples
+from tests.support import reference
+from tests.support.reference import call
+from tests.support.strategies import examples
 
 A, B, C = (f"/job:w/task:{k}" for k in range(3))
 DEVICES = tuple(f"{p}/device:cpu:0" for p in (A, B, C))

@@ -21,7 +21,7 @@ from actorflow.plan.placement.placer import Placer
 from actorflow.plan.placement.scheduling_problem import Arrangement, DeviceLink, SchedulingProblem
 from actorflow.plan.placement.transfer_controls import TransferControls
 from actorflow.plan.program import Edge, NodeKind, PlanNode, Program
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 A, B = "/job:w/task:0", "/job:w/task:1"
 HERE, THERE, BESIDE = f"{A}/device:cpu:0", f"{B}/device:cpu:0", f"{B}/device:cpu:1"

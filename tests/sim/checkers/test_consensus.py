@@ -8,7 +8,7 @@ from actorflow.errors import HistoryError
 from actorflow.sim import checkers
 from actorflow.sim.history import History, Recorder
 from tests.sim.histories import StillClock
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def first_arrived(arrivals: list[list[int]], m: int, one_decides: bool) -> History:

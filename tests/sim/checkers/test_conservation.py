@@ -12,7 +12,7 @@ from actorflow.errors import HistoryError
 from actorflow.sim import checkers
 from actorflow.sim.history import History, Recorder, Value
 from tests.sim.histories import StillClock
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def racing(locked: bool) -> History:

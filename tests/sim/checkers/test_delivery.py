@@ -8,7 +8,7 @@ from actorflow.errors import HistoryError
 from actorflow.sim import checkers
 from actorflow.sim.history import History, Recorder, Status
 from tests.sim.histories import StillClock
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def pushes(answers: list[tuple[int, bool, bool]], remembers: bool) -> History:

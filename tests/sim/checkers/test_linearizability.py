@@ -22,7 +22,7 @@ from tests.sim.histories import (
     mutex_calls,
     register_calls,
 )
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def agrees(history: History, model: Model) -> None:

@@ -15,7 +15,7 @@ from tests.sim.histories import (
     kv_calls,
     register_calls,
 )
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def by_few(history: History, clients: int = 2) -> History:

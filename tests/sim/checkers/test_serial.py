@@ -13,7 +13,7 @@ from actorflow.sim import checkers
 from actorflow.sim.checkers.bits import bits, difference
 from actorflow.sim.history import History, Operation, Recorder, Status
 from tests.sim.histories import StillClock, histories, in_real_time
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 GRADIENTS = {0: 1e8, 1: 1.0, 2: -1e8}  # in float32 the sum depends on the order
 

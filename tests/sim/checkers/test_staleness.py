@@ -10,7 +10,7 @@ from actorflow.errors import HistoryError
 from actorflow.sim import checkers
 from actorflow.sim.history import History, Recorder
 from tests.sim.histories import StillClock
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def flat(text: str) -> str:

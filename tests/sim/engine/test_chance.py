@@ -3,8 +3,6 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import subprocess
-import sys
 import threading
 import uuid
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from numpy.random import rand as numpy_bound_long_ago
 
 from actorflow.sim.engine import patched_environment
 from tests.sim.spinning import is_set
+from tests.support.python import run_python
 
 HIDDEN = bound_long_ago.__self__  # type: ignore[attr-defined]
 SOURCES: dict[str, Callable[[], object]] = {
@@ -79,13 +78,7 @@ with patched_environment.patch_environment(now=float, seed=7):
 @pytest.mark.slow
 def test_a_fresh_process_draws_the_same_and_so_does_a_used_one() -> None:
     told = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM, state],
-            env={**os.environ, "PYTHONHASHSEED": hashed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        run_python("-c", PROGRAM, state, env={**os.environ, "PYTHONHASHSEED": hashed}, check=True).stdout
         for state, hashed in (("fresh", "0"), ("fresh", "1"), ("used", "2"))
     ]
 

@@ -128,6 +128,13 @@ def test_generators_are_held_weakly_and_forgotten() -> None:
     assert len(held) == 0
 
 
+async def gathered() -> type:
+    """What `gather` makes."""
+    both = asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))
+    await both
+    return type(both)
+
+
 def test_outside_a_run_asyncio_is_as_it_was() -> None:
     async def nothing() -> None:
         pass
@@ -136,5 +143,4 @@ def test_outside_a_run_asyncio_is_as_it_was() -> None:
     attempt(nothing)
 
     assert (tasks.as_completed, asyncio.as_completed, tasks.all_tasks, asyncio.all_tasks) == before
-    gathered: Any = tasks._GatheringFuture  # type: ignore[attr-defined]
-    assert gathered.__hash__ is asyncio.Future.__hash__
+    assert asyncio.run(gathered()).__hash__ is asyncio.Future.__hash__

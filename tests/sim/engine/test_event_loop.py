@@ -19,7 +19,8 @@ from actorflow.sim.engine.schedulers import PCT, Seeded
 from actorflow.sim.engine.simulate import Limits, attempt
 from actorflow.sim.engine.strands import STRAND, Lifetime, Strand
 from tests.sim.drawn import Script, program, programs
-from tests.virtual_loop import VirtualLoop
+from tests.support.faults import planted
+from tests.support.virtual_loop import VirtualLoop
 
 
 class Stable(VirtualLoop):
@@ -57,13 +58,11 @@ def test_first_come_first_served_is_what_asyncio_does(scripts: list[Script]) -> 
 
 def test_a_loop_that_looks_at_its_timers_before_every_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     scripts: list[Script] = [[("later", 0), ("soon", 1)], [("soon", 1)]]
-    collect = SimLoop._collect_due
 
-    def always(loop: SimLoop) -> int:
+    @planted(monkeypatch, SimLoop, "_collect_due")
+    def always(collect: Any, loop: SimLoop) -> int:
         collect(loop)
         return 0
-
-    monkeypatch.setattr(SimLoop, "_collect_due", always)
 
     assert attempt(program(scripts)).result != on_asyncio(scripts)
 

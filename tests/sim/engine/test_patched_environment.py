@@ -118,7 +118,7 @@ def snapshot() -> dict[str, object]:
     with simulated():
         pass  # so that all patches are made
     return {
-        f"{seam.space}.{seam.name}": getattr(seam.space, seam.name) for seam in patched_environment._patches
+        f"{seam.space}.{seam.name}": getattr(seam.space, seam.name) for seam in patched_environment.patches()
     }
 
 
@@ -148,7 +148,7 @@ def test_everything_is_put_back_whatever_ends_the_run(body: Callable[[], None]) 
     except (ValueError, KeyboardInterrupt, StopTest, asyncio.CancelledError):
         pass
 
-    assert {f"{s.space}.{s.name}": getattr(s.space, s.name) for s in patched_environment._patches} == before
+    assert {f"{s.space}.{s.name}": getattr(s.space, s.name) for s in patched_environment.patches()} == before
     with simulated():
         pass  # a next run may begin
 
@@ -156,7 +156,7 @@ def test_everything_is_put_back_whatever_ends_the_run(body: Callable[[], None]) 
 def snapshot_differs(before: dict[str, object]) -> bool:
     """Every single name is replaced, so a patch that does nothing is seen."""
     return all(
-        getattr(s.space, s.name) is not before[f"{s.space}.{s.name}"] for s in patched_environment._patches
+        getattr(s.space, s.name) is not before[f"{s.space}.{s.name}"] for s in patched_environment.patches()
     )
 
 

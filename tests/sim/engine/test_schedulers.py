@@ -265,7 +265,12 @@ def test_points_that_are_no_lanes_have_no_part_in_the_steps_of_pct() -> None:
     lanes = [Asked("a", 10, MAX_DELAY, ())]
     messages = [Asked("v>c0", 10_000, MAX_DELAY, ("drop",))]
 
-    assert PCT(7).scheduler([*lanes, *messages])._falls == PCT(7).scheduler(lanes)._falls
+    def order(survey: list[Asked]) -> list[int]:
+        ranks = PCT(7, depth=3).scheduler(survey)
+        return [ranks.best(["a", "b", "c", "d"]) for _ in range(12)]
+
+    assert order([*lanes, *messages]) == order(lanes)
+    assert order(lanes) != order([Asked("a", 10_010, MAX_DELAY, ())])
 
 
 def test_messages_are_late_under_pct_with_probability_p() -> None:

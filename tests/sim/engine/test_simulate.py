@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import subprocess
 import sys
 import time
 import warnings
@@ -20,12 +19,13 @@ from hypothesis.errors import StopTest, Unsatisfiable, UnsatisfiedAssumption
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import Deadlock, Livelock, SimulationError
-from actorflow.runtime import validation as validation_module
 from actorflow.runtime.environment import ENVIRONMENT
+from actorflow.runtime.validation import is_validating, no_validation
 from actorflow.sim.engine.plan import Plan
 from actorflow.sim.engine.schedulers import PCT, Drawn, Seeded
 from actorflow.sim.engine.simulate import Limits, Outcome, attempt
 from actorflow.sim.engine.strands import STRAND
+from tests.support.python import run_python
 
 
 class Raiser(Actor):
@@ -265,13 +265,7 @@ def test_an_outcome_is_told_by_one_digest_in_every_process() -> None:
     )
 
     told = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        run_python("-c", program, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."}, check=True).stdout
         for seed in ("0", "1", "random")
     }
 
@@ -553,13 +547,14 @@ def test_errors_that_were_heard_do_not_count() -> None:
 
 
 def test_a_run_that_validates_has_state_machines_look_at_their_invariants() -> None:
-    depths = []
+    looks: list[bool] = []
 
     async def main() -> None:
-        depths.append(validation_module._depth)
+        looks.append(is_validating())
 
-    for validate in (False, True, False):
-        attempt(main, validate=validate)
+    with no_validation():
+        for validate in (False, True, False):
+            attempt(main, validate=validate)
 
-    outside = validation_module._depth
-    assert depths == [outside, outside + 1, outside]
+        assert looks == [False, True, False]
+        assert not is_validating()

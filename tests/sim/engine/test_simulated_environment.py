@@ -24,6 +24,7 @@ from actorflow.sim.engine.simulate import Limits, attempt
 from actorflow.sim.engine.simulated_environment import SimulatedEnvironment, SimWorkers
 from actorflow.sim.engine.strands import STRAND
 from tests.sim.engine.test_schedulers import schedules
+from tests.support.faults import planted
 
 
 class Hop(Actor):
@@ -114,13 +115,12 @@ def test_every_system_ends_where_all_stand_aside_whenever_they_are_asked() -> No
 
 def knows_that_all_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has rings take batches of 16 messages from the first on; else they look at the clock before."""
-    begin = dispatch.Dispatch.__init__
 
-    def begins(self: dispatch.Dispatch, *args: Any, **options: Any) -> None:
+    @planted(monkeypatch, dispatch.Dispatch, "__init__")
+    def begins(begin: Any, self: dispatch.Dispatch, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
         self._batch = dispatch._FULL
 
-    monkeypatch.setattr(dispatch.Dispatch, "__init__", begins)
     monkeypatch.setattr(dispatch.Dispatch, "be_careful", lambda self: None)
     monkeypatch.setattr(budget, "after", lambda *_: (budget.MOST, 0))
 

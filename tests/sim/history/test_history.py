@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from actorflow.errors import ConfigError, HistoryError
 from actorflow.sim.history import History, Operation, Recorder, Status
 from tests.sim.histories import StillClock, histories
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hypothesis.internal import scrutineer
 
 import actorflow
 from actorflow.sim.property import explanations
+from tests.support.python import run_python
 
 HARMED = """
 import asyncio
@@ -65,13 +65,17 @@ def told(program: str, place: Path) -> str:
     file = place / "test_law.py"
     file.write_text(program.replace("law(", "test_law("))
     package = Path(actorflow.__file__).parents[1]
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(place), str(file)],
+    ran = run_python(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        place,
+        file,
         env={"PYTHONPATH": str(package), "PATH": ""},
         cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert ran.returncode == 1, ran.stdout + ran.stderr
     return ran.stdout

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.support.python import run_python
 
 BY_A_SET = """
 from actorflow import sim
@@ -28,13 +28,7 @@ BY_SEED = BY_A_SET.replace("PROGRAM", "law(schedule=sim.Seeded(1, 0.5))")
 def noted(program: str, *options: str, **seed: str) -> list[str]:
     """The lines noted on the failure, in a process of its own."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    ran = subprocess.run(
-        [sys.executable, *options, "-c", program],
-        env={**env, "PYTHONPATH": ".", **seed},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ran = run_python(*options, "-c", program, env={**env, "PYTHONPATH": ".", **seed}, check=True)
     return ran.stdout.splitlines()
 
 

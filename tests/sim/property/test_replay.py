@@ -17,7 +17,7 @@ from actorflow.sim.engine.choice import FAULTS, Asked
 from actorflow.sim.engine.simulate import Outcome, attempt, digest
 from actorflow.sim.property.pairs import SCHEDULES, Pair, pairs, programs
 from actorflow.sim.property.replay import HASH_SEEDS, Difference, LocalRuns, RemoteRuns, orders, stir
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 PROGRAMS = programs()
 WORLDS = sorted(name for name, program in PROGRAMS.items() if program.faulty)

@@ -28,9 +28,9 @@ class Wire:
         self.tally = FaultCounts()
         self.life = Lifetime()
         self.arrived: list[tuple[float, Any]] = []
-        self.link = HostLink(self.loop, "a>b", latency_s, self.tally, self.life, self._deliver)
+        self.link = HostLink(self.loop, "a>b", latency_s, self.tally, self.life, self.deliver)
 
-    def _deliver(self, envelope: Envelope) -> None:
+    def deliver(self, envelope: Envelope) -> None:
         self.arrived.append((round(self.loop.time(), 6), envelope.body))
 
     def send(self, *bodies: Any) -> None:
@@ -317,7 +317,7 @@ def test_what_was_sent_to_a_life_that_has_ended_never_reaches_the_next(how: str)
     end.send("lost")
     end.life.dead = True
     end.send("lost as well")
-    end.link.connect(Lifetime(), end._deliver)
+    end.link.connect(Lifetime(), end.deliver)
     end.link.unclog()
     if held is not None:
         held.release()
@@ -332,7 +332,7 @@ def test_a_new_life_does_not_queue_behind_what_the_old_one_will_never_get() -> N
 
     end.send("late")
     end.life.dead = True
-    end.link.connect(Lifetime(), end._deliver)
+    end.link.connect(Lifetime(), end.deliver)
     end.send("early")
     end.pass_time()
 

@@ -15,7 +15,7 @@ from actorflow.actors.actor import Actor
 from actorflow.errors import ActorDied, ConfigError, DeadlinePassed, FaultNeverFired
 from actorflow.sim import Faults, Host, Plan, World
 from actorflow.sim.engine.choice import FAULTS
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 two = sim.world("a", "b", latency_s=0.001)
 

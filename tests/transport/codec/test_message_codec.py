@@ -21,7 +21,7 @@ from actorflow.transport.codec import message_codec
 from actorflow.transport.codec.message_codec import PREFIX_BYTES, decode, encode, frame_size, join, size
 from actorflow.transport.codec.types import ALIGN, CODES, DTYPES, ROW_LEVELS, Lossy, MessageLimits, TypeCode
 from actorflow.values.tensor_list import TensorList
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.values import Holder, Point, atoms, everything, same
 
 # ------------------------------------------------------------------------------------ laws

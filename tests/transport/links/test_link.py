@@ -34,7 +34,7 @@ from actorflow.transport.rules.handshake import Handshake, Phase
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.rules.timer import EarliestTimer
 from actorflow.transport.rules.wire import Contact
-from tests.planting import find, plant
+from tests.support.planting import find, plant
 from tests.transport.net import Net, Time, Way, control, data
 from tests.transport.ways import Counting, Recorder
 
@@ -372,8 +372,7 @@ def test_more_than_the_credit_ends_the_session() -> None:
     for i in range(3):
         net.a.send(data(i))
     net.deliver()
-    third = net.a._link_session.line[0].parts
-    whole = b"".join(bytes(part) for part in third)
+    whole = b"".join(bytes(part) for part in envelopes.write(data(2))[0])
     net.b.receive(chunk(3, whole))
 
     ((reason, _),) = net.at_b.losses

@@ -27,11 +27,11 @@ from actorflow.transport.links.shm import ShmWire
 from actorflow.transport.rules import shm_words
 from actorflow.transport.rules.chunks import Assembly
 from actorflow.transport.rules.datagrams import HEAD_BYTES
-from actorflow.transport.rules.ring_buffer import PAGE, RingWriter, slot_bytes
+from actorflow.transport.rules.ring_buffer import CONSUMED, PAGE, RingWriter, slot_bytes
 from actorflow.transport.rules.shm_words import Word, WordMessage
 from actorflow.transport.rules.wire import Contact
-from tests.busy import HANG_S
-from tests.strategies import examples
+from tests.support.busy import HANG_S
+from tests.support.strategies import examples
 
 RING = 64 << 10
 LEAST = 1024
@@ -92,7 +92,13 @@ class End:
 
 
 class Pair:
-    """Two ends in one process."""
+    """Two ends in one process.
+
+    Attributes:
+        offer: The last ring that `a` has offered.
+    """
+
+    offer: WordMessage
 
     def __init__(self, **options: Any) -> None:
         self.a, self.b = End(1, **options), End(2, **options)
@@ -102,6 +108,9 @@ class Pair:
             for here, there in ((self.a, self.b), (self.b, self.a)):
                 waiting, here.inner.waiting = here.inner.waiting, []
                 for parts in waiting:
+                    if here is self.a and shm_words.is_word(parts):
+                        said = shm_words.unpack(parts)
+                        self.offer = said if said.word is Word.OFFER else self.offer
                     there.wire.receive(parts)
 
     def open(self) -> Pair:
@@ -373,7 +382,7 @@ def test_an_old_offer_does_not_replace_the_ring_in_use() -> None:
     pair.a.sends()
     offer = pair.a.inner.waiting[0]
     pair.deliver()
-    pair.a.wire._drop(pair.a.wire._way.NONE)
+    pair.a.wire.receive(shm_words.pack(WordMessage(Word.GONE, pair.offer.token)))
     pair.open()
 
     pair.b.wire.receive(offer)
@@ -440,8 +449,7 @@ def test_nothing_that_is_said_harms(said: list[Any]) -> None:
     before = len(pair.b.link.got)
     for what in said:
         if isinstance(what, WordMessage):
-            assert pair.b.wire._reader is not None
-            token = pair.b.wire._reader.token if what.token == b"current" else what.token
+            token = pair.offer.token if what.token == b"current" else what.token
             place = what.word is Word.PLACE
             parts = shm_words.pack(what._replace(token=token, head=HEAD if place else b""))
         else:
@@ -455,9 +463,12 @@ def test_nothing_that_is_said_harms(said: list[Any]) -> None:
 
 
 def test_a_reader_that_is_at_fault_gets_all_over_the_wire() -> None:
-    pair = Pair().open()
-    assert pair.b.wire._reader is not None
-    pair.b.wire._reader._numbers[8] = 12345
+    pair = Pair()
+    pair.a.sends()
+    offer = shm_words.unpack(pair.a.inner.waiting[0])
+    memory = segments.open_(offer.pid, offer.fd, offer.number)
+    pair.open()
+    memory[:PAGE].cast("Q")[CONSUMED] = 12345
 
     pair.a.sends()
 
@@ -469,10 +480,7 @@ def test_a_reader_that_is_at_fault_gets_all_over_the_wire() -> None:
 @pytest.mark.parametrize(("position", "size"), [(0, RING + 1), (64, RING), (2**40, 64), (3, 10), (0, 0)])
 def test_a_place_outside_the_ring_is_dropped(position: int, size: int) -> None:
     pair = Pair().open()
-    assert pair.b.wire._reader is not None
-    token = pair.b.wire._reader.token
-
-    pair.b.wire.receive(shm_words.pack(WordMessage(Word.PLACE, token, position, size, head=HEAD)))
+    pair.b.wire.receive(shm_words.pack(WordMessage(Word.PLACE, pair.offer.token, position, size, head=HEAD)))
 
     assert pair.b.link.got == []
     assert pair.b.wire.stats().malformed == 1

@@ -14,7 +14,7 @@ from actorflow.errors import WireError
 from actorflow.transport.codec import message_codec
 from actorflow.transport.codec.types import APART, MessageLimits
 from actorflow.transport.rules.chunks import CHUNK_BYTES, Assembly, Frames, Stream
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 LIMITS = MessageLimits(frame_bytes=200)
 
@@ -264,6 +264,6 @@ def test_little_memory_of_large_frames_is_kept() -> None:
     held = [frames.find(size) for _ in range(9)]
     kept = sum(any(np.shares_memory(frame, cell[0]) for cell in frames._cells) for frame in held)
 
-    assert kept == len(frames._cells) == 4
+    assert kept == len(frames) == 4
     assert frames.find(512 << 20) is not frames.find(512 << 20)
-    assert len(frames._cells) == 4
+    assert len(frames) == 4

@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.errors import WireError
 from actorflow.transport.rules.credit import Granting, Spending, Window
-from tests.strategies import examples
+from tests.support.machines import run_machine
+from tests.support.strategies import examples
 
 WINDOW = Window(3, 100)
 
@@ -76,21 +77,8 @@ class Both(RuleBasedStateMachine):
         assert self.sender.fits(10**9)
 
 
-def check(machine: type[Both], n: int, phases: tuple[Phase, ...] = tuple(Phase)) -> None:
-    chosen = settings(
-        max_examples=n,
-        stateful_step_count=40,
-        deadline=None,
-        database=None,
-        phases=phases,
-        report_multiple_bugs=False,
-        derandomize=len(phases) == 1,
-    )
-    run_state_machine_as_test(machine, settings=chosen)
-
-
 def test_no_more_is_out_than_the_window_however_grants_are_lost_doubled_and_late() -> None:
-    check(Both, examples(100))
+    run_machine(Both, examples(100))
 
 
 class Adds(Spending):
@@ -118,7 +106,7 @@ class LetsOneMoreGo(Spending):
 def test_the_machine_finds_planted_faults(fault: type[Spending]) -> None:
     machine: Any = type("Planted", (Both,), {"spending": fault})
     with pytest.raises((AssertionError, WireError)):
-        check(machine, 500, (Phase.generate,))
+        run_machine(machine, 500, (Phase.generate,))
 
 
 @pytest.mark.parametrize(

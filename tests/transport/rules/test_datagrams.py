@@ -23,7 +23,7 @@ from actorflow.transport.rules.datagrams import (
     unpack,
     unpack_hello,
 )
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 u64 = st.integers(0, 2**64 - 1)
 count = st.integers(1, 2**64 - 1)

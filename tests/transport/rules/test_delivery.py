@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.errors import WireError
 from actorflow.transport.rules.delivery import Receiving, RetransmissionTimer, Sending, SendWindow
-from tests.strategies import examples
+from tests.support.machines import run_machine
+from tests.support.strategies import examples
 
 FLIGHT = SendWindow(6, 20)
 PACE = RetransmissionTimer(1.0, 4.0, 6.0)
@@ -108,21 +109,8 @@ class Lane(RuleBasedStateMachine):
         assert (len(self.sender), self.sender.bytes, self.sender.resend_at) == (0, 0, None)
 
 
-def check(machine: type[Lane], n: int, phases: tuple[Phase, ...] = tuple(Phase)) -> None:
-    chosen = settings(
-        max_examples=n,
-        stateful_step_count=40,
-        deadline=None,
-        database=None,
-        phases=phases,
-        report_multiple_bugs=False,
-        derandomize=len(phases) == 1,
-    )
-    run_state_machine_as_test(machine, settings=chosen)
-
-
 def test_all_arrives_once_in_order_whatever_is_lost_doubled_and_reordered() -> None:
-    check(Lane, examples(100))
+    run_machine(Lane, examples(100))
 
 
 class TakesTwice(Receiving[int]):
@@ -179,7 +167,7 @@ class ForgetsTheTimer(Sending[int]):
 def test_the_machine_finds_planted_faults(which: str, fault: type[Any]) -> None:
     machine: Any = type("Planted", (Lane,), {which: fault})
     with pytest.raises(AssertionError):
-        check(machine, 500, (Phase.generate,))
+        run_machine(machine, 500, (Phase.generate,))
 
 
 def sending(n: int, flight: SendWindow = FLIGHT) -> Sending[int]:

@@ -14,7 +14,7 @@ from actorflow.transport.codec import message_codec
 from actorflow.transport.codec.types import MessageLimits
 from actorflow.transport.rules import envelopes
 from actorflow.transport.rules.channel import Envelope, EnvelopeKind, Lane
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.values import everything, same
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from actorflow.transport.rules.failure_detector import FailureDetector
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.transport.rules.wire import Contact
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 waits = st.sampled_from([0.5, 3.0, 10.0, 60.0, 200.0])
 events = st.lists(

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase as Drawing
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.errors import InternalError
 from actorflow.transport.rules.datagrams import NOBODY, DatagramKind, SessionEnd
 from actorflow.transport.rules.handshake import Handshake, Heard, Phase, PhaseEvent
-from tests.planting import find, plant
-from tests.strategies import examples
+from tests.support.machines import run_machine
+from tests.support.planting import find, plant
+from tests.support.strategies import examples
 
 
 class Process:
@@ -161,21 +161,8 @@ class Two(RuleBasedStateMachine):
         assert (a.mine, a.theirs) == (b.theirs, b.mine)
 
 
-def check(machine: type[Two], n: int, phases: tuple[Drawing, ...] = tuple(Drawing)) -> None:
-    chosen = settings(
-        max_examples=n,
-        stateful_step_count=40,
-        deadline=None,
-        database=None,
-        phases=phases,
-        report_multiple_bugs=False,
-        derandomize=len(phases) == 1,
-    )
-    run_state_machine_as_test(machine, settings=chosen)
-
-
 def test_two_ends_meet_in_sessions_that_never_come_twice() -> None:
-    check(Two, examples(200))
+    run_machine(Two, examples(200))
 
 
 class NeverNew(Handshake):
@@ -231,7 +218,7 @@ class FencedByAnyReset(Handshake):
 def test_the_machine_finds_planted_faults(fault: type[Handshake]) -> None:
     machine: Any = type("Planted", (Two,), {"handshake": fault})
     with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check(machine, 500, (Drawing.generate,))
+        run_machine(machine, 500, (Drawing.generate,))
 
 
 def opened() -> Handshake:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actorflow.transport.rules.hello_retry import HelloRetry
 from actorflow.transport.rules.link_settings import SETTINGS, LinkSettings
-from tests.strategies import examples
+from tests.support.strategies import examples
 
 
 def waits(greeting: HelloRetry, n: int) -> list[float]:

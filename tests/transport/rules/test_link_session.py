@@ -19,7 +19,7 @@ from actorflow.transport.rules.link_session import LinkSession
 from actorflow.transport.rules.link_settings import LOCAL, SETTINGS, LinkSettings
 from actorflow.values.arrays import frozen, read_only
 from actorflow.values.lease import memory_of, read_only_view
-from tests.planting import find, plant
+from tests.support.planting import find, plant
 from tests.transport.net import Net, control, data
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actorflow.errors import WireError
-from actorflow.transport.rules.ring_buffer import PAGE, RingReader, RingWriter, slot_bytes
+from actorflow.transport.rules.ring_buffer import CONSUMED, PAGE, RingReader, RingWriter, slot_bytes
 
 TOKEN = b"0123456789abcdef"
 
@@ -127,18 +127,20 @@ def test_more_cannot_be_freed_than_can_have_been_written() -> None:
 
 @pytest.mark.parametrize("consumed", [65, 2**64 - 1])
 def test_a_reader_that_was_where_nothing_was_written_is_at_fault(consumed: int) -> None:
-    writer, reader = pair()
+    memory = memoryview(bytearray(PAGE + 1024))
+    writer = RingWriter(memory, TOKEN)
     put(writer, 64)
-    reader._numbers[8] = consumed
+    memory[:PAGE].cast("Q")[CONSUMED] = consumed
     with pytest.raises(WireError, match="a ring is read as far as it is written"):
         put(writer, 64)
 
 
 def test_a_reader_that_goes_back_is_at_fault() -> None:
-    writer, reader = pair()
+    memory = memoryview(bytearray(PAGE + 1024))
+    writer, reader = RingWriter(memory, TOKEN), RingReader(memory, TOKEN)
     take(reader, put(writer, 64), 64)
     put(writer, 64)
-    reader._numbers[8] = 0
+    memory[:PAGE].cast("Q")[CONSUMED] = 0
     with pytest.raises(WireError):
         put(writer, 64)
 

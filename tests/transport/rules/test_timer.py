@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.transport.rules.timer import EarliestTimer
-from tests.strategies import examples
+from tests.support.strategies import examples
 from tests.transport.net import Time
 
 

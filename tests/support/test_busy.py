@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.busy import HANG_S, MOST, Stopwatch, competitors, counted, until
+from tests.support.busy import HANG_S, MOST, Stopwatch, competitors, counted, until
 
 
 class World:

@@ -36,3 +36,11 @@ def shuffled(seed: int, count: int, rows: int) -> Callable[[int], list[Batch]]:
         return [{"x": inputs[k], "y": targets[k]} for k in order]
 
     return epoch
+
+
+def regression(
+    *, batches: int = 24, epochs: int = 1, seed: int = 0, optimizer: Any = None, dropout: float = 0.0
+) -> af.Program:
+    """A linear regression in two variables, with `batches` batches an epoch."""
+    graph, loss, train = linear(seed, optimizer or af.optim.adam(0.05), dropout=dropout)
+    return af.Program(graph=graph, loss=loss, train=train, batches=shuffled(seed, batches, 3), epochs=epochs)

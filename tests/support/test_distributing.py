@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.distributing import CLUSTERS, unit
+from tests.support.distributing import CLUSTERS, unit
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_clusters_are_one_unit_and_every_other_file_is_one() -> None:

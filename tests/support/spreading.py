@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import actorflow as af
+from actorflow import sim
 from actorflow.actors.ref import Ref
 from actorflow.dataflow.engine.step import Step
 from actorflow.dataflow.remote.runner import RUNNER, Runner, executor_of
@@ -126,3 +127,10 @@ def spread(
         return result
 
     return main
+
+
+def run_spread(
+    graph: af.Graph, body: Callable[[Cluster], Awaitable[Any]], count: int = 3, **options: Any
+) -> Any:
+    """Returns what `body` returns with a cluster of its own, in virtual time."""
+    return sim.run(spread(graph, body, count, **options)).result
