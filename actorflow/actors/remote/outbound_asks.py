@@ -70,9 +70,11 @@ class OutboundAsks:
     def validate(self) -> None:
         """Raises InternalError unless each ask has one number, and what is watched has a watcher."""
         if self._numbers != {ask: number for number, ask in self.asks.items()}:
-            raise InternalError(f"each ask has one number, got {self._numbers} and {self.asks}")
+            what = f"each ask has one number, got {self._numbers} and {self.asks}"
+            raise InternalError(what)
         if not all(self.watchers.values()):
-            raise InternalError(f"what is watched has a watcher, got {self.watchers}")
+            what = f"what is watched has a watcher, got {self.watchers}"
+            raise InternalError(what)
 
     # -- sending ------------------------------------------------------------------------------------
 
