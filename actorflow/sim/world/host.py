@@ -295,12 +295,10 @@ class Host:
         self.lifetime.paused = True
         until = self.loop.time() + seconds
         self._paused_until = max(self._paused_until, until)
-        # Without an end only `resume` ends it.
         if until < math.inf:
             self.loop.at(until, self._end_pause, self.lifetime, context=self._world.context)
 
     def _end_pause(self, lifetime: Lifetime) -> None:
-        # A longer pause has come since, or another incarnation.
         if lifetime is self.lifetime and self.loop.time() >= self._paused_until:
             self.resume()
 
@@ -332,7 +330,6 @@ class Host:
 
     def _fault(self, fault: str, envelope: Envelope) -> None:
         if fault == "crash":
-            # What had reached it is lost with it.
             self._world.fault_counts.fired["crash"] += 1
             self.crash()
             self._world.restart_later(self, FAULT_TICKS * TICK_S)
