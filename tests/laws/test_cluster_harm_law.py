@@ -167,6 +167,7 @@ def forgets_the_batches_of_the_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchOrder, "take_back", lambda self, batch, seen=True: None)
 
 
+@pytest.mark.usefixtures("only_the_law")
 @pytest.mark.parametrize(
     ("fault", "harms", "said"),
     [
