@@ -307,7 +307,7 @@ class Cell(Turns):
         self._overdue = Overdue(self)
 
     def _over(self) -> None:
-        """This incarnation is over, once those that it spawned are dead: the last of them comes back here."""
+        """This incarnation is over, once those that it spawned are dead."""
         # ORDER: gone before those that it spawned end: the last of them comes back here.
         self._behaviour = None
         for child in tuple(self._spawned):

@@ -113,9 +113,9 @@ class Pipeline:
             lambda place, drawn: Map(
                 place, f, (drawn if own is None else own) if random else None, as_bits=as_bits
             ),
-            # What a function makes may have any size, unless the user says it.
             _same,
             workers=workers,
+            # What a function makes may have any size, unless the user says it.
             scales=False,
             element_bytes=size,
             max_bytes=most,

@@ -109,10 +109,7 @@ def end_of(nodes: Sequence[Node], lock: Node) -> Node:
 
 
 def check_blocks(nodes: Sequence[Node], resources: Mapping[str, ResourceDef]) -> None:
-    """Raises GraphError unless every block of a graph that was read is one that `af.atomic` makes.
-
-    What locks in another order, or waits inside, could make steps wait for each other for ever.
-    """
+    """Raises GraphError unless every block of a graph that was read is one that `af.atomic` makes."""
     locks: list[Node] = []
     ended: set[str] = set()
     # What locks in another order, or waits inside, could make steps wait for each other for ever: a graph

@@ -62,6 +62,8 @@ class Body(Graph):
         # Random ops of two bodies must not draw alike, though their ids do: the key tells them apart.
         self.salt = int.from_bytes(blake2b(key.encode(), digest_size=7).digest(), "big")
         around = outer.scope
+        # Of the scope around only what means something here: control inputs and neighbours are nodes of
+        # another graph.
         self.scope = Scope(
             name=f"{key}/",
             device=around.device,
@@ -149,6 +151,7 @@ class Body(Graph):
         """
         node = self.nodes[read]
         known = self._captures.get(outside)
+        # Not captured yet: the read becomes the argument itself.
         if known is None:
             self.captured.append(outside)
             self.arguments.append(Port(read))
@@ -156,6 +159,7 @@ class Body(Graph):
             self.arguments[self.arguments.index(known)] = Port(read)
             self._same(known.node, Port(read))
         else:
+            # An earlier node stands for it: this one passes that on.
             self._same(read, known)
             return
         self._captures[outside] = Port(read)

@@ -31,8 +31,7 @@ _OWN: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 def check_functions(graph: Graph) -> None:
     """Raises GraphError unless the functional nodes of a graph and its bodies are as API functions make them.
 
-    What a body is given, and what it gives, has the specs that its node says; and no body runs itself, be it
-    through others, since a step would have no end of plans.
+    What a body is given, and what it gives, has the specs that its node says; and no body runs itself.
     """
     bodies: Mapping[str, Body] = graph.bodies
     # ORDER: each node by itself first, so that keys and counts can be believed below.
@@ -99,6 +98,7 @@ def _check_node(graph: Graph, node: Node) -> None:
     last = bodies[-1]
     # A loop gives its turns besides.
     results = len(node.outputs) - len(attrs["saved"]) - (1 if node.op == "while_loop" else 0)
+    # What the condition of a loop gives is looked at below.
     for body in bodies if node.op != "while_loop" else (last,):
         dtypes = [_spec(body, port).dtype for port in body.results]
         if dtypes != [out.dtype for out in node.outputs[:results]]:
@@ -135,8 +135,8 @@ def _spec(body: Body, port: Port) -> Spec:
 def _check_ends(bodies: Mapping[str, Body], key: str, state: dict[str, bool]) -> None:
     """Depth first; `state` is False for a body that is being looked at, True for one that ends."""
     if state.get(key):
-        # Seen before and not ended: on the way down.
         return
+    # Seen before and not ended: on the way down.
     if key in state:
         message = f"a body runs others and not itself, {key!r} does"
         raise GraphError(message)

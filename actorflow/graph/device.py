@@ -99,6 +99,7 @@ class DeviceName:
 
     def inside(self, outer: DeviceName) -> DeviceName:
         """Returns this name with the fields that it leaves open taken from `outer`."""
+        # Kind and index come together, or neither does.
         mine = self.kind is not None
         return DeviceName(
             job=outer.job if self.job is None else self.job,

@@ -177,7 +177,6 @@ class Graph:
         """Gives a node more outputs, and the attributes that say so; those it has stay what they are.
 
         The one change that a node may undergo: a gradient asks a functional node for values of its bodies.
-        Plans that were made before do not ask for them.
         """
         before = self.nodes[node]
         # Plans that were made before do not ask for the new outputs, so they stay right.

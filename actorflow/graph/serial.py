@@ -26,6 +26,7 @@ from actorflow.values.lease import read_only_copy
 from actorflow.values.spec import ListSpec, Spec, spec
 
 FORMAT = 1
+# Nested deeper it is refused: data of others must not exhaust the stack of who reads it.
 _MAX_DEPTH = 16
 
 Data = dict[str, Any]
@@ -124,6 +125,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         raise GraphError(message, hint="write and read it with the same release of actorflow")
     graph = Graph(seed=top.field("seed", int))
     for array in arrays:
+        # A copy: who handed it in may write to theirs.
         graph.add_constant(read_only_copy(_read_constant(array)))
     # ORDER: constants, nodes, state, objects, bodies: each is checked against those before, and edges lead
     # back only.
@@ -148,9 +150,10 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
 
 
 def _read_body(graph: Graph, record: _Record) -> None:
-    """Reads a body; where it stands does not matter any more, so the graph itself is taken for that."""
+    """Reads a body: its nodes, what it is given and what it gives."""
     if (key := record.field("key", str)) in graph.bodies:
         raise record.wrong("key", f"must be unique, got {key!r:.60} again")
+    # Where it stands does not matter any more: the graph itself is taken for what is around it.
     body = Body(graph, key, record.field("what", str), record.field("defined_at", str))
     for entry in record.list_of("nodes"):
         _read_node(body, _Record(entry, f"node {len(body.nodes)} of {record.what}"))

@@ -70,6 +70,7 @@ class IndexedSlices(Operators):
         if x.shape and x.shape[0] is not None:
             return IndexedSlices(values, indices, x.shape)
         found = IndexedSlices(values, indices, opdef.lookup("shape").constructor(x))
+        # What x knows of the other axes too.
         found.spec = Spec(merge(found.shape, x.shape), values.dtype)
         return found
 
@@ -135,6 +136,7 @@ class IndexedSlices(Operators):
         """Other values at the same indices."""
         shape = self.rows if isinstance(self.rows, Tensor) else self.shape or ()
         found = IndexedSlices(values, self.indices, shape)
+        # With a tensor of rows the constructor has forgotten the shape that was known.
         found.spec = Spec(self.shape, values.dtype)
         found.whose, found.by = self.whose, self.by
         return found
@@ -143,11 +145,14 @@ class IndexedSlices(Operators):
         """What to fetch, and how to make one value of it."""
         if isinstance(self.rows, Tensor):
             return [self.values, self.indices, self.rows], lambda v: Slices(v[0], v[1], tuple(map(int, v[2])))
+        # Known: a tensor less to fetch.
         n = self.rows
         return [self.values, self.indices], lambda v: Slices(v[0], v[1], (n, *v[0].shape[1:]))
 
     def _scale(self, op: str, by: Any) -> Any:
         verb = opdef.lookup(op).constructor
+        # By one number zeros stay zeros; by anything else each row gets its own, and that is the dense
+        # tensor.
         return self.with_values(verb(self.values, by)) if is_scalar(by) else verb(self, by)
 
     # fmt: off

@@ -169,8 +169,8 @@ def _decode(
         i: Tensor, tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         logits, after = call_step(what, step, tokens, whole(state))
-        # The model's probabilities, whatever `choose` did to the logits.
         chosen = cast(choose(logits), "int32")
+        # The model's probabilities, whatever `choose` did to the logits.
         gains = squeeze(take_along_axis(log_softmax(logits), expand_dims(chosen, -1), -1), -1)
         # What has ended gains nothing.
         scores = add(scores, where(ended, constant(0.0, "float32"), cast(gains, "float32")))

@@ -63,6 +63,7 @@ class Flat(Graph):
     ) -> NodeId:
         """Adds a node, by that name or one like it."""
         made = NodeId(len(self.nodes))
+        # Taken names get a number: what comes of a body may come several times.
         self.restore(
             Node(
                 id=made,
@@ -71,7 +72,6 @@ class Flat(Graph):
                 inputs=tuple(inputs),
                 controls=tuple(dict.fromkeys(controls)),
                 attrs=attrs,
-                # Taken names get a number: what comes of a body may come several times.
                 outputs=outputs,
                 device=device,
                 colocate=colocate,

@@ -95,6 +95,7 @@ def lower(
         ConfigError: when a node asks for what is no name of a device.
     """
     found = plan_program(graph, fetches, feeds, devices, passes, placer=placer, lower_all=lower_all)
+    # ORDER: copies last, when every node has its device.
     return with_copies(found.placed, devices[0], found.moves.transfer_controls)
 
 
@@ -130,9 +131,9 @@ def plan_program(
     groups = colocate(graph, needed, devices, None if placer.way == "first" else has_kernel, state)
     first = {i: groups.first(i) for i in groups.of}
     program = _build(graph, needed, fetches, feeds, first, passes)
+    # A placer sees the program, groups know the graph: names lead from one to the other.
     ids = {graph.nodes[i].name: i for i in groups.of}
     inner = _inner(program, graph)
-    # A placer sees the program, groups know the graph: names lead from one to the other.
     return PlannedProgram(graph, first, program, place(program, ids, groups, devices, placer, host, inner))
 
 

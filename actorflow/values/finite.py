@@ -57,7 +57,7 @@ def seem_finite(arrays: Sequence[Array]) -> bool:
 
 
 def _halves_finite(x: Array, infinite: int) -> bool:
-    """As `all_finite`: the largest of the positive ones as int16, of the negative ones as uint16."""
+    """As `all_finite`, by the bits of halves alone."""
     # As int16 the positive ones are the largest; from the bits of infinity on they are infinite or NaN.
     if x.view(np.int16).max() >= infinite:
         return False

@@ -20,7 +20,7 @@ from actorflow.coord.rules.commit import Commitment, CommitPhase
 from actorflow.coord.rules.contribution_table import ContributionTable, Permits
 from actorflow.coord.rules.coordinator_state import CoordinatorState
 from actorflow.coord.rules.lifecycle import Lifecycle, Quorum, RunPhase
-from actorflow.coord.rules.membership import Membership, MemberState, Reachability
+from actorflow.coord.rules.membership import MemberEvent, Membership, MemberState, Reachability
 from actorflow.coord.rules.messages import (
     Batch,
     Commit,
@@ -368,8 +368,8 @@ def forgets_who_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     found = members()
     assert found.alive == (0,)
 
-    def ended(self: Membership, rank: int, incarnation: int, how: MemberState) -> bool:
-        self.members[rank].state = how
+    def ended(self: Membership, rank: int, incarnation: int, event: MemberEvent) -> bool:
+        self.members[rank].state = MemberState.DEAD
         return True
 
     monkeypatch.setattr(Membership, "_end", ended)
@@ -439,6 +439,7 @@ def test_a_worker_that_works_under_two_permits_is_found() -> None:
     async def body(crew: Crew) -> None:
         await crew.permit(1, for_s=0.5)
         crew.actor.validate()
+        assert "assign(1, 2, 1) > begin(1)" in crew.actor.on_dump()[0]
         crew.actor._scopes[99] = asyncio.timeout(None)
         with pytest.raises(InternalError, match="only the work at hand is under way"):
             await crew.worker.ask(ContributionOutcome(98, True, 1))
@@ -473,6 +474,8 @@ def test_a_shard_that_contradicts_itself_is_found(plant: Callable[[ShardActor], 
             with pytest.raises(InternalError, match=what) as raised:
                 shard.validate()
             assert "prepare(0, 1, 1) > ready(0, 1)" in raised.value.__notes__[0]
+            assert [line.split(": ")[0] for line in shard.on_dump()] == ["commit", "contributions", "peers"]
+            assert "keep(0, 1, 0) > take(0)" in shard.on_dump()[1]
 
     af.run(main())
 
@@ -514,4 +517,4 @@ def test_the_dump_tells_the_stories_of_coordinator_worker_and_shard() -> None:
 
     assert told["life cycle"] == "fail('NumericError')"
     assert told["commit"] == "nothing yet"
-    assert told.keys() == {"run", "life cycle", "members", "contributions", "commit"}
+    assert told.keys() == {"run", "life cycle", "members", "permits", "contributions", "commit"}

@@ -204,7 +204,7 @@ class _Talk:
 
     def half_there(self) -> bool:
         """Whether a frame that was announced larger than it is waits for the rest, as it may for long."""
-        return any(link.half_received for link, _, _ in self.ends)
+        return any(link._link_session.half_received for link, _, _ in self.ends)
 
 
 def _numbers(got: list[Envelope]) -> list[int]:
@@ -223,7 +223,7 @@ def _trust(found: Datagram | None, link: Link, heads: list[bytes]) -> Trust:
     """How far the link has to believe it, by its head."""
     if found is None:
         return Trust.NONE
-    mine, theirs = link.ends
+    mine, theirs = link.handshake.mine, link.handshake.theirs
     if found.form is DatagramKind.HELLO:
         of_this = found.source > theirs or (found.source == theirs and found.target == mine)
     else:

@@ -328,7 +328,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     RemoteHub: dict.fromkeys(
         ("peers", "why", "waits_now", "channels", "peers_now", "known", "validate"), LOOKS
     ),
-    Link: dict.fromkeys(("phase", "contact", "stats", "ends", "half_received", "validate"), LOOKS),
+    Link: dict.fromkeys(("phase", "contact", "stats", "validate"), LOOKS),
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats", "validate"), LOOKS),
     Session: {
         **dict.fromkeys(LOOKED_AT, LOOKS),

@@ -29,7 +29,7 @@ def shared(link: Link) -> Any:
 
 
 def is_open_to(link: Link, life: int) -> bool:
-    return link.phase is Phase.OPEN and link.ends[1].incarnation == life
+    return link.phase is Phase.OPEN and link.handshake.theirs.incarnation == life
 
 
 async def _exchange(a: Link, b: Link, at_a: Recorder, at_b: Recorder) -> None:

@@ -38,9 +38,8 @@ class OutboundAsks:
     INVARIANT: at most one envelope stands in the line of the channel. All others that find no credit
         stand in `line`, where a wait that is cancelled can still leave it; so what a channel has
         accepted was accepted for good.
-    INVARIANT: `asks[n]` was handed to the channel as number n and has not ended. Numbers go up in the
-        order of the data lane, so that the other side can tell a question that it has answered from
-        one that is still on its way.
+    INVARIANT: `asks[n]` was handed to the channel as number n and has not ended; numbers go up in the
+        order of the data lane.
     INVARIANT: what waits in `line`, `asks` or `watchers` when a session ends hears of it then.
 
     Attributes:
@@ -71,11 +70,11 @@ class OutboundAsks:
     def validate(self) -> None:
         """Raises InternalError unless each ask has one number, and what is watched has a watcher."""
         if self._numbers != {ask: number for number, ask in self.asks.items()}:
-            what = f"each ask has one number, got {self._numbers} and {self.asks}"
-            raise InternalError(what)
+            msg = f"each ask has one number, got {self._numbers} and {self.asks}"
+            raise InternalError(msg)
         if not all(self.watchers.values()):
-            what = f"what is watched has a watcher, got {self.watchers}"
-            raise InternalError(what)
+            msg = f"what is watched has a watcher, got {self.watchers}"
+            raise InternalError(msg)
 
     # -- sending ------------------------------------------------------------------------------------
 

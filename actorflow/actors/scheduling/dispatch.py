@@ -283,7 +283,7 @@ class Dispatch:
         finally:
             actor = turn = None  # an error may know this frame
             # An actor that finds it changed has renewed it: this was by what is no handler, as a node.
-            if changed and always.context is context:  # by what is no handler
+            if changed and always.context is context:
                 self.renew()
             self._rest()
 

@@ -107,6 +107,7 @@ class Coordinator(Actor):
             "run": state.story,
             "life cycle": state.lifecycle.story,
             "members": state.members.story,
+            "permits": state.permits.story,
             "contributions": state.contributions.story,
             "commit": state.commitment.story,
         }

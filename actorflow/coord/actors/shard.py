@@ -75,7 +75,6 @@ from actorflow.errors import (
     ActorflowError,
     CoordinationError,
     Fenced,
-    InternalError,
     Where,
 )
 from actorflow.kernels.device.offload import OFFLOAD_BYTES, offload
@@ -261,7 +260,7 @@ class ShardActor(Actor):
                 return stats(self.participant, self.contributions, self.staleness)
             case _:
                 what = f"a shard takes no {type(message).__name__}"
-                raise InternalError(what)
+                raise self.participant.story.broken(what)
         return None
 
     # -- workers ----------------------------------------------------------------------------------------

@@ -44,7 +44,6 @@ from actorflow.errors import (
     ChannelClosed,
     CoordinatorLost,
     DeadlinePassed,
-    InternalError,
     PeerLost,
     describe,
 )
@@ -241,7 +240,7 @@ class Worker(Actor):
                 return self._batches.close()
             case _:
                 what = f"a worker takes permits, outcomes and the end, got {type(message).__name__}"
-                raise InternalError(what)
+                raise self._state.story.broken(what)
         return None
 
     def _obey(self, effects: Sequence[Effect]) -> Awaitable[None] | None:
@@ -307,7 +306,7 @@ class Worker(Actor):
             return
         if not isinstance(seat, Assignment):
             what = f"a coordinator answers Join with Assignment, got {type(seat).__name__}"
-            raise InternalError(what)
+            raise self._state.story.broken(what)
         begun = self._obey(self._state.assign(seat))
         self._heartbeat()
         if begun is not None:

@@ -1,5 +1,11 @@
 """The members of a run: ranks, incarnations and heartbeats. A rule without a clock: it is told the time.
 
+             join   leave  give up
+    awaited  alive  .      .
+    alive    alive  left   dead
+    dead     alive  .      .
+    left     alive  .      .
+
 A rank is a place, kept for the run; an incarnation counts how often its process has joined. The processes
 that a run was given have the ranks of their order, whoever joins first; others get the next.
 
@@ -10,21 +16,40 @@ A member that does not reach a shard rests before it may join again, each time l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
+from typing import Final
 
 from actorflow.runtime.story import Story
 from actorflow.runtime.validation import validates
 
 
-class MemberState(Enum):
+class MemberState(StrEnum):
     """Where a rank is: not yet here, alive, gone without a word, or gone in good order."""
 
     AWAITED = "awaited"
     ALIVE = "alive"
     DEAD = "dead"
     LEFT = "left"
+
+
+class MemberEvent(StrEnum):
+    """What moves a rank from one state to the next."""
+
+    JOIN = "join"
+    LEAVE = "leave"
+    GIVE_UP = "give up"
+
+
+TRANSITIONS: Final[Mapping[tuple[MemberState, MemberEvent], MemberState]] = {
+    (MemberState.AWAITED, MemberEvent.JOIN): MemberState.ALIVE,
+    (MemberState.ALIVE, MemberEvent.JOIN): MemberState.ALIVE,  # its process has begun anew, unheard
+    (MemberState.DEAD, MemberEvent.JOIN): MemberState.ALIVE,
+    (MemberState.LEFT, MemberEvent.JOIN): MemberState.ALIVE,
+    (MemberState.ALIVE, MemberEvent.LEAVE): MemberState.LEFT,
+    (MemberState.ALIVE, MemberEvent.GIVE_UP): MemberState.DEAD,
+}
 
 
 @dataclass(slots=True)
@@ -126,9 +151,8 @@ class Membership:
         member.incarnation += 1
         if member.state is MemberState.ALIVE:
             member.why = "it has begun anew"
-        self._alive = None
-        self.story.append(("join", process, rank, member.incarnation))
-        member.state, member.last_heard_s, member.number, member.waits = MemberState.ALIVE, now, 0, ""
+        self._move(rank, MemberEvent.JOIN)
+        member.last_heard_s, member.number, member.waits = now, 0, ""
         return rank, member.incarnation
 
     def heartbeat(self, rank: int, incarnation: int, number: int, now: float, waits: str = "") -> Pulse:
@@ -145,22 +169,31 @@ class Membership:
 
     def leave(self, rank: int, incarnation: int) -> bool:
         """Hears that an incarnation of a rank goes in good order; returns whether it was alive."""
-        return self._end(rank, incarnation, MemberState.LEFT)
+        return self._end(rank, incarnation, MemberEvent.LEAVE)
 
     def die(self, rank: int, incarnation: int, why: str = "") -> bool:
         """Gives an incarnation of a rank up; returns whether it was alive."""
-        ended = self._end(rank, incarnation, MemberState.DEAD)
+        ended = self._end(rank, incarnation, MemberEvent.GIVE_UP)
         if ended:
             self.members[rank].why = why
         return ended
 
-    def _end(self, rank: int, incarnation: int, how: MemberState) -> bool:
+    def _end(self, rank: int, incarnation: int, event: MemberEvent) -> bool:
         if not self.is_alive(rank, incarnation):
             return False
-        self.story.append((how.value, self.members[rank].process, rank, incarnation))
-        self.members[rank].state = how
-        self._alive = None
+        self._move(rank, event)
         return True
+
+    def _move(self, rank: int, event: MemberEvent) -> None:
+        """Takes an event of the table."""
+        member = self.members[rank]
+        after = TRANSITIONS.get((member.state, event))
+        if after is None:
+            what = f"{self!r} knows no {event} of rank {rank}"
+            raise self.story.broken(what)
+        self.story.append((event, member.process, rank, member.incarnation))
+        member.state = after
+        self._alive = None
 
     def silent(self, now: float) -> tuple[int, ...]:
         """Returns the living that have missed too many heartbeats."""

@@ -73,7 +73,7 @@ class PipelineWorker(Actor):
             self._reader = self._make(self.system)
             await self._run(self._reader)
         # By its system, or by whoever cancels all tasks of the loop: whoever takes must not wait for ever.
-        except CancelledError:  # by its system, or by whoever cancels all tasks of the loop
+        except CancelledError:
             self._buffer.try_tell(FailEpoch(StreamLeft("a task of the stream was cancelled")))
             self.ref.stop()
             raise

@@ -48,6 +48,7 @@ def columns_of(
     if forgotten := [name for name in names if name not in by_name]:
         message = f"csv needs the dtype of every column, got none for {', '.join(map(repr, forgotten))}"
         raise ConfigError(message, hint="None leaves a column out: dtypes={..., 'id': None}")
+    # None leaves a column out.
     kept = [(place, name) for place, name in enumerate(names) if by_name[name] is not None]
     if not kept:
         message = "csv needs at least one column to read, got None for all of them"

@@ -120,17 +120,14 @@ def file_blocks(
 
 
 def rows_of(dtype: np.dtype[Any], shape: tuple[int, ...], data: bytes) -> list[Any]:
-    """Returns the rows of a piece in the byte order of this machine.
-
-    Each owns its memory, so that one that is kept (in a shuffle buffer) does not keep its neighbours.
-    """
+    """Returns the rows of a piece in the byte order of this machine; each owns its memory."""
     block = np.frombuffer(data, dtype).reshape(-1, *shape)
     native = dtype.newbyteorder("=")
     # In the byte order of this machine: what comes out is computed with.
     if native != dtype:
         block = block.astype(native)
     if shape or dtype.names is not None or dtype.kind == "V":
-        # Each owns its memory, so that one that is kept does not keep its neighbours.
+        # Each owns its memory, so that one in a shuffle buffer does not keep its neighbours.
         return [row.copy() for row in block]
     return list(block)
 

@@ -190,7 +190,7 @@ def _blocks(files: tuple[tuple[str, NpyHeader], ...], start: int) -> Blocks:
 
 
 def _memory_map(path: str, saved: NpyHeader, first: int) -> Blocks:
-    """The rows of an array in Fortran order; the file is mapped, since a row is spread over all of it."""
+    """The rows of an array in Fortran order."""
     stream = open_stream(path)
     try:
         check_length(stream, saved.layout)

@@ -100,10 +100,7 @@ class Chain:
         return self._through(0, chunk)
 
     def end(self) -> Iterator[Chunk]:
-        """The epoch ends: gives what is held, and sets `again`.
-
-        Where a `take` is full, what stands before it is not asked for more.
-        """
+        """The epoch ends: gives what is held, and sets `again`."""
         operators = self.operators
         self.again = False
         # What stands before a `take` that is full is not asked for more.

@@ -29,6 +29,7 @@ class Map(Operator):
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives what the function makes of each, and before a failure what it made until then."""
+        # On the way to a position most elements leave before it: made only if somebody needs them.
         if self.lazy:
             yield Chunk(
                 [self._later(*pair) for pair in zip(chunk.values, chunk.numbers, strict=True)], chunk.numbers
@@ -75,6 +76,7 @@ class Filter(Operator):
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives those that stay."""
+        # Which of them stay depends on what they are: so they have to be made.
         values = [materialise(value) for value in chunk.values] if self.lazy else chunk.values
         # As far as it came: those before the failure are kept or not as they would have been.
         found: list[Any] = []

@@ -42,7 +42,7 @@ def generator(seed: int, epoch: int, ordinal: int) -> np.random.Generator:  # no
         epoch: The epoch of the element.
         ordinal: The number of the element in its epoch.
 
-    Elements draw from disjoint blocks of 2**128 numbers. Cost: about 5 µs; see `ElementRng` for many.
+    Cost: about 5 µs; see `ElementRng` for many.
     """
     # Elements draw from disjoint blocks of 2**128 numbers: the upper half of the counter says which.
     counter = np.array([0, 0, ordinal & _MASK, 1], np.uint64)

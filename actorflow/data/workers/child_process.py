@@ -169,7 +169,7 @@ class ChildProcess:
             self._exited()
 
     def _exited(self) -> None:
-        """The process has ended; what it said last is read, and the rest of the stream is not waited for."""
+        """The process has ended; what it said last is read."""
         if self._process.poll() is None:
             return
         if self._watched is not None:

@@ -101,7 +101,7 @@ class Partition:
         for node, function in functions.items():
             compile_node(node, function)
         # An instrument is told of every firing, so none may hide in that of another.
-        if self.dispatch.instrument is None:  # which is told of every firing
+        if self.dispatch.instrument is None:
             compile_together(
                 self.nodes,
                 {

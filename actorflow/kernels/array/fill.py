@@ -21,7 +21,7 @@ def _write_cost(*scalars: Array, **attrs: object) -> float:
 
 @kernel("arange", cost=_write_cost)
 def arange(*given: Array, start: Number, stop: Number, step: Number, dtype: str, xp: Library = np) -> Array:
-    """The numbers from start to before stop, step apart; scalars of a card make it wait."""
+    """The numbers from start to before stop, step apart."""
     as_given = given[0].dtype if given else as_dtype(dtype)
     # Scalars of a card make it wait.
     if given:

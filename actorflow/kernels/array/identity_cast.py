@@ -36,10 +36,7 @@ def cast(x: Array, *, dtype: str, safe: bool = False, xp: Library = np) -> Array
 
 @kernel("cast", only="numpy")
 def cast_of_numpy(x: Array, *, dtype: str, safe: bool = False) -> Array:
-    """The same; floats that all fit, which two passes tell, are converted in one more; others in blocks.
-
-    Extremes of halves would be found slowly, so they are not asked for.
-    """
+    """The same; floats that all fit, which two passes tell, are converted in one more; others in blocks."""
     to = as_dtype(dtype)
     # Extremes of halves would be found slowly, so they are not asked for.
     cut = _is_real(x) and to.kind in "iu" and x.size and (x.dtype.itemsize == 2 or not _all_fit(x, to))

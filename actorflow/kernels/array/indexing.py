@@ -61,13 +61,13 @@ def take_along_axis_of_numpy(x: Array, indices: Array, *, axis: int) -> Array:
     """The elements along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     check_elements(x, indices, axis)
     # as in gather: numpy would wrap those above 2**63
-    if indices.dtype == np.uint64:  # as in gather
+    if indices.dtype == np.uint64:
         indices = within(indices, x.shape[axis], np)
     try:
         return np.take_along_axis(x, indices, axis)
     except IndexError:
         # numpy does not say which index it was.
-        within(indices, x.shape[axis], np)  # says where
+        within(indices, x.shape[axis], np)
         raise
 
 

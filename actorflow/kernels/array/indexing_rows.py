@@ -167,11 +167,7 @@ def combine_rows(rows: Array, at: Array, updates: Array, how: str, xp: Library) 
 
 
 def order_of(at: Array, xp: Library) -> Array:
-    """The order that sorts the places and keeps that of equal ones.
-
-    Each place is made different by its position, so that a sort need not be stable: libraries ask
-    for a stable one by different names.
-    """
+    """The order that sorts the places and keeps that of equal ones."""
     k = at.shape[0]
     # Each place is made different by its position, so that a sort need not be stable: libraries ask for a
     # stable one by different names.

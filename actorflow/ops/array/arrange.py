@@ -41,6 +41,7 @@ def _moveaxis_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
     rank = len(x.shape)
     axes_of(source, rank)
     axes_of(destination, rank)
+    # Axes that are named go where they are sent; the others fill what is left, in their order.
     moved = {axis_of(d, rank): axis_of(s, rank) for s, d in zip(source, destination, strict=True)}
     rest = iter([a for a in range(rank) if a not in moved.values()])
     return (Spec(tuple(x.shape[moved[i] if i in moved else next(rest)] for i in range(rank)), x.dtype),)
@@ -81,6 +82,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, *, name: str | None = None) -> Tens
     """
     x = as_tensor(x)
     rank = x.spec.rank or 1
+    # moveaxis with one axis named twice would be refused.
     if axis1 == axis2 or (x.shape is not None and axis1 % rank == axis2 % rank):
         return moveaxis(x, axis1, axis2, name=name)
     return moveaxis(x, (axis1, axis2), (axis2, axis1), name=name)
@@ -157,12 +159,14 @@ def _tile_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
     _check_repetitions(times)
     if x.shape is None:
         return (x,)
+    # The shorter of the two is filled up with ones in front, as broadcasting does.
     dims = (*(1,) * (len(times) - len(x.shape)), *x.shape)
     times = (*(1,) * (len(dims) - len(times)), *times)
     return (Spec(tuple(_times(d, t) for d, t in zip(dims, times, strict=True)), x.dtype),)
 
 
 def _times(size: Dim, times: int) -> Dim:
+    # No copy is no element, whatever the size.
     return 0 if times == 0 else None if size is None else size * times
 
 
@@ -218,6 +222,7 @@ def _repeat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     if isinstance(times, tuple | int):
         _check_repetitions(times)
     given: Dim = len(times) if isinstance(times, tuple) else None
+    # The numbers come as a tensor: the step knows how many elements there will be.
     if times is None:
         repeats = inputs[1]
         check_dtypes("the repeats of repeat", DtypeClass.INTEGER, repeats)
@@ -242,13 +247,16 @@ def _repeat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 def _repeat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     x, times, axis = use.inputs[0], use.attrs["repeats"], use.attrs["axis"]
+    # No gradient to the numbers.
     rest = (None,) * (len(use.inputs) - 1)
+    # Copies lie side by side, so that a reshape and a sum add them up; -1 can stand for one open size.
     if isinstance(times, int) and x.shape is not None and x.shape.count(None) <= 1:
         at = axis_of(axis, len(x.shape))
         apart = (*x.shape[: at + 1], times, *x.shape[at + 1 :])
         if 0 not in apart or None not in apart:  # else -1 could be anything
             sizes = [-1 if d is None else d for d in apart]
             return (reshape_like(sum(reshape(grad, sizes), at + 1), x), *rest)
+    # Else by where each copy came from.
     static = x.shape is not None and x.shape[axis] is not None
     numbers = arange(x.shape[axis] if static and x.shape is not None else shape_of(x)[axis])
     origin = repeat(numbers, use.inputs[1] if rest else times, 0)
@@ -283,6 +291,7 @@ def _flatten_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     (x,), start, stop = inputs, attrs["start"], attrs["stop"]
     if x.shape is None:
         return (Spec(None, x.dtype),)
+    # A scalar becomes a vector of one.
     rank = max(len(x.shape), 1)
     first, last = axis_of(start, rank), axis_of(stop, rank)
     if first > last:

@@ -24,6 +24,7 @@ from actorflow.values.spec import Shape, Spec, broadcast, check_shape, merge
 
 def _check_broadcasts(small: Shape, large: Shape) -> None:
     """Raises SpecError unless `small` broadcasts to `large` without making it larger."""
+    # broadcast would make the larger one fit, too.
     if small is not None and large is not None and len(small) > len(large):
         message = f"a shape broadcasts to one of at least its rank, got {small} to {large}"
         raise SpecError(message)
@@ -32,6 +33,7 @@ def _check_broadcasts(small: Shape, large: Shape) -> None:
 
 def _broadcast_to_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x = inputs[0]
+    # A shape that is computed: its length alone is known.
     shape = shape_held("broadcast_to", inputs[1]) if len(inputs) == 2 else check_shape(attrs["shape"])
     _check_broadcasts(x.shape, shape)
     return (Spec(shape, x.dtype),)
@@ -73,6 +75,7 @@ def broadcast_like(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     Raises:   SpecError when the shapes can never broadcast.
     """
     x, like = as_tensor(x), as_tensor(like)
+    # Known: a plain op, which keeps no `like` alive.
     if like.spec.is_static:
         return x if x.shape == like.shape else broadcast_to(x, like.shape, name=name)
     return build_one("broadcast_like", [x, like], name=name)
@@ -91,6 +94,8 @@ def _sum_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 def unreduce(use: Use, value: Tensor) -> Tensor:
     """Repeats a value of a reduction's output shape along the axes that the reduction folded."""
     axis, keepdims = use.attrs["axis"], use.attrs["keepdims"]
+    # With its axis back it broadcasts along what was folded; a sum over all is a scalar and broadcasts
+    # anyway.
     if axis is not None and not keepdims:
         value = expand_dims(value, axis)
     return broadcast_like(value, use.inputs[0])
@@ -143,11 +148,13 @@ def unbroadcast(grad: Tensor, x: Tensor, *others: Tensor, name: str | None = Non
     An unknown size of `x` beside nothing but 1 was not broadcast: knowing `others` spares the
     `sum_to` of a batch axis.
     """
+    # Where shapes tell which axes were broadcast, a plain sum does; else the step looks.
     axes = _folded_axes(grad.shape, x.shape, [o.shape for o in others])
     if axes is None:
         return build_one("sum_to", [grad, x], name=name)
     lead, ones = axes
     if ones:
+        # ORDER: sizes of 1 first, while axes still count from the same front.
         grad = sum(grad, ones, keepdims=True, name=name)
     return sum(grad, lead, name=name) if lead else grad
 
@@ -156,14 +163,17 @@ def _folded_axes(
     large: Shape, small: Shape, others: Sequence[Shape]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The leading axes that `small` lacks and those where it has size 1; None when unknown."""
+    # More axes than `large`: not the result of a broadcast.
     if large is None or small is None or len(small) > len(large):
         return None
     lead = len(large) - len(small)
     ones: list[int] = []
     for axis in range(lead, len(large)):
         size, given = small[axis - lead], large[axis]
+        # Size 1 here and another there: repeated along it.
         if size == 1 != given:
             ones.append(axis)
+        # An open size may be 1, unless nothing else could have made `large` so long.
         elif size is None:
             if given != 1 and not _alone(axis - len(large), others):
                 return None

@@ -41,12 +41,14 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
         wanted = spec(dtype, shape)
     except SpecError as error:
         raise SpecError(error.what, where=Where(defined_at=source_line()), hint=error.hint) from None
+    # A body runs many times a step, and a feed comes once.
     graph = current()
     if isinstance(graph, Body):
         message = f"a placeholder is fed once a step, outside of loops and branches, got one in {graph.what}"
         where = Where(defined_at=source_line())
         raise GraphError(message, where=where, hint="build it before, and use it here")
     attrs = {"dtype": name_of(wanted.dtype), "shape": wanted.shape}
+    # The name is what feeds are given by: taken as it is, or refused.
     (tensor,) = build("placeholder", (), attrs, name=name, exact_name=name is not None)
     return tensor
 
@@ -66,6 +68,7 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     ...     af.constant([1.0, 2.0])
     <Tensor constant:0 (2,) float32>
     """
+    # With loss, af.cast does it: a constant is what was meant.
     if dtype is not None:
         try:
             value = convert_numbers(value, as_dtype(dtype))

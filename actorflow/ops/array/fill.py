@@ -36,6 +36,7 @@ def full(shape: Iterable[int] | Tensor, value: Any, dtype: Any = None, *, name: 
     ...     af.full((2, 3), 0.5)
     <Tensor broadcast_to:0 (2, 3) float32>
     """
+    # One element, broadcast: no memory for the rest.
     return broadcast_to(value if dtype is None else constant(value, dtype), shape, name=name)
 
 
@@ -66,6 +67,7 @@ def steps(start: Number, stop: Number, step: Number) -> int:
     if step == 0:
         message = f"the step of arange cannot be 0, got start {start}, stop {stop}, step {step}"
         raise SpecError(message)
+    # In integers, which round nothing: -(-a // b) is a / b rounded up.
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         return max(0, -(-(stop - start) // step))
     if not all(map(math.isfinite, (start, stop, step))):
@@ -75,6 +77,7 @@ def steps(start: Number, stop: Number, step: Number) -> int:
 
 
 def _arange_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    # Scalars of the step: how many numbers there are shows then.
     if inputs:
         check_dtypes("arange", DtypeClass.REAL, *inputs)
         for given in inputs:
@@ -90,13 +93,16 @@ def _arange_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 def _check_range(found: Spec, attrs: Mapping[str, Attr]) -> None:
     """Raises SpecError when a number of the range does not fit an integer dtype."""
+    # Floats round; only integers can be wrong.
     if is_floating(found.dtype) or found.shape == (0,):
         return
     (count,) = found.shape or (0,)
     start, step = attrs["start"], attrs["step"]
     bits = found.dtype.itemsize * 8
     half = 2 ** (bits - 1)
+    # Numbers are computed in int64, so uint64 goes up to its half.
     low, high = (0, min(2 * half, 2**63)) if found.dtype.kind == "u" else (-half, half)
+    # The first and the last bound all others.
     for number in (start, start + step * ((count or 1) - 1)):
         if not isinstance(number, int) or not low <= number < high:
             whole = f"range({start}, {attrs['stop']}, {step})"
@@ -130,6 +136,7 @@ def arange(
     <Tensor arange:0 (3,) int32>
     """
     if stop is None:
+        # arange(n) as in Python.
         start, stop = 0, start
     given = (start, stop, step)
     numbers = [_number(v) for v in given]
@@ -138,12 +145,15 @@ def arange(
             message = f"arange of tensors has their dtype, got dtype {dtype!r}"
             where = Where(op="arange", defined_at=source_line())
             raise SpecError(message, where=where, hint="leave dtype out, and use af.cast")
+        # Attributes have to be there; nobody reads them where tensors are.
         return build_one(
             "arange", as_tensors(*given), {"start": 0, "stop": 0, "step": 1, "dtype": ""}, name=name
         )
+    # None is replaced for the type checker: there is none here.
     first, end, apart = (v or 0 for v in numbers)
     if dtype is None:
         whole = all(isinstance(v, int) for v in (first, end, apart))
+        # int32 where all numbers fit, as for Python's integers elsewhere.
         fits = min(first, end) >= -(2**31) and max(first, end) <= 2**31
         dtype = ("int32" if fits else "int64") if whole else "float32"
     attrs = {"start": first, "stop": end, "step": apart, "dtype": name_of(dtype, "arange")}

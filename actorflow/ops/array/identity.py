@@ -54,6 +54,7 @@ def check_numerics(x: Any, message: str = "", *, name: str | None = None) -> Ten
 def _cast_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,) = inputs
     to = spec(attrs["dtype"], x.shape)
+    # Dropped in silence it would be a mistake more often than not.
     if x.dtype.kind == "c" and to.dtype.kind != "c":
         message = f"cast cannot drop the imaginary part, got {x} to {to.dtype.name}"
         raise SpecError(message, hint="take af.real of it, or af.abs")
@@ -62,6 +63,7 @@ def _cast_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 def _cast_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     dtype = use.inputs[0].dtype
+    # No gradient flows through integers and bools.
     return (map_values(grad, lambda g: cast(g, dtype)) if is_differentiable(dtype) else None,)
 
 
@@ -90,9 +92,11 @@ def cast(x: Any, dtype: Any, *, safe: bool = False, name: str | None = None) -> 
         wanted = as_dtype(dtype)
     except TypeError as error:
         raise SpecError(str(error), where=Where(defined_at=source_line())) from None
+    # x itself: a cast to its own dtype is no node.
     if tensor.dtype == wanted:
         return tensor
     attrs: dict[str, Attr] = {"dtype": wanted.name}
+    # A cast that always keeps every value need not be looked at in the step.
     if safe and not can_cast(tensor.dtype, wanted):
         attrs["safe"] = True
     return build_one("cast", [tensor], attrs, name=name)

@@ -29,6 +29,7 @@ def _check(op_name: str, inputs: Sequence[Spec], rows: int | None) -> Shape:
     values, indices, *whole = inputs
     check_dtypes(op_name, DtypeClass.NUMBER, values)
     check_dtypes(f"the indices of {op_name}", DtypeClass.INTEGER, indices)
+    # One of both says how many rows there are.
     if (rows is None) != bool(whole) or (rows is not None and rows < 0):
         message = f"{op_name} needs a number of rows, or the whole shape as a tensor, got {rows}"
         raise SpecError(message)
@@ -66,6 +67,7 @@ def _slices_to_dense_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> 
 
 
 def _slices_to_dense_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # Each slice gets the row that it was added to.
     return (gather(grad, use.inputs[1]), None, None)[: len(use.inputs)]
 
 
@@ -85,6 +87,7 @@ def slices_to_dense(values: Any, indices: Any, rows: int | Tensor, *, name: str 
 
 def _sum_duplicates_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     shape = _check("sum_duplicates", inputs, attrs["rows"])
+    # How many indices differ shows in the step.
     summed = None if shape is None else (None, *shape[1:])
     return Spec((None,), as_dtype("int64")), Spec(summed, inputs[0].dtype)
 
@@ -94,6 +97,7 @@ def _sum_duplicates_gradient(use: Use, _: Tensor | None, grad: Tensor | None) ->
         return (None,) * len(use.inputs)
     rows, at = _rows(use), cast(use.inputs[1], "int64")
     n = cast(slice(rows, 0), "int64") if isinstance(rows, Tensor) else rows
+    # Where each index lies among the distinct ones, counted from the front.
     place = searchsorted(use.outputs[0], where(less(at, 0), at + n, at))
     return (gather(grad, place), None, None)[: len(use.inputs)]
 

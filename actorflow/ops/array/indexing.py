@@ -35,6 +35,7 @@ def picked_vectors(op_name: str, x: Spec, indices: Spec, batch: int) -> Shape:
             f"got {indices} with batch_dims {batch}"
         )
         raise SpecError(message)
+    # Without the length of an index nobody knows how many axes it takes.
     if indices.shape is None or x.shape is None or indices.shape[-1] is None:
         return None
     *one, depth = indices.shape
@@ -42,6 +43,7 @@ def picked_vectors(op_name: str, x: Spec, indices: Spec, batch: int) -> Shape:
         message = f"{op_name} needs an axis of x for each of {depth} indices, got {indices} for {x}"
         raise SpecError(message, hint="the last axis of the indices names one place")
     try:
+        # Batch axes are those of both.
         lead = merge(x.shape[:batch], tuple(one[:batch]))
     except SpecError:
         message = f"{op_name} needs equal batch axes, got {indices} for {x}"
@@ -56,6 +58,7 @@ def picked_elements(op_name: str, x: Spec, indices: Spec, axis: int) -> Shape:
         return None
     rank = len(x.shape if x.shape is not None else indices.shape or ())
     at = axis_of(axis, rank)
+    # Indices of another rank say nothing of the size.
     size: Dim = None if indices.shape is None or len(indices.shape) != rank else indices.shape[at]
     beside = None if x.shape is None else (*x.shape[:at], size, *x.shape[at + 1 :])
     try:
@@ -94,8 +97,10 @@ def gather(
     with error_context("gather"):
         at = _axis_behind(params.spec, indices.spec, axis, batch_dims)
     places = expand_dims(indices, -1)
+    # The axis lies right behind the batch axes: one index each is enough.
     if at == batch_dims:
         return gather_nd(params, places, batch_dims, name=name)
+    # Moved there, chosen, and the new axes moved to where the axis was.
     chosen = gather_nd(moveaxis(params, at, batch_dims), places, batch_dims, name=name)
     own = range(batch_dims, indices.spec.rank or 0)
     return moveaxis(chosen, tuple(own), tuple(a + at - batch_dims for a in own))
@@ -103,6 +108,7 @@ def gather(
 
 def _axis_behind(params: Spec, indices: Spec, axis: int, batch: int) -> int:
     """The axis counted from the front; SpecError unless it and the indices lie behind the batch axes."""
+    # Of an unknown rank that case alone can be built: it needs no moving.
     if params.rank is None and axis == batch:
         return axis
     if params.rank is None or indices.rank is None:
@@ -128,6 +134,7 @@ def _gather_nd_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
 
 def _gather_nd_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     x, indices = use.inputs
+    # Chosen twice is added twice.
     return (build_one("scatter_nd_add", [full_like(x, 0), indices, grad], use.attrs), None)
 
 
@@ -183,6 +190,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1, *, name: str | None = 
 
 def alike_beside(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Both broadcast to equal sizes beside `axis`, where all sizes are known; else as they are."""
+    # Broadcasting needs known sizes; where they are open, equal ones are asked for.
     if not (x.spec.is_static and indices.spec.is_static) or x.spec.rank != indices.spec.rank:
         return x, indices
     assert x.shape is not None

@@ -24,6 +24,7 @@ from actorflow.values.spec import Dim, Shape, Spec, axis_of, broadcast, merge, s
 
 def _fill(use: Use, grads: Sequence[Tensor | None]) -> list[Tensor]:
     """The gradients of all outputs, zeros for those that nothing uses."""
+    # An output that nobody uses has a gradient of zeros: the others' shapes are needed beside it.
     return [zeros_like(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
 
 
@@ -108,6 +109,7 @@ def unstack(
             message = f"unstack needs a known size, got axis {axis} of {x.spec}"
             where = Where(op="unstack", defined_at=source_line())
             raise SpecError(message, where=where, hint="say it with count=")
+    # Nothing is no node.
     return build("unstack", [x], {"axis": axis, "count": count}, name=name) if count else ()
 
 
@@ -117,6 +119,7 @@ def unstack(
 def _split_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,), parts = inputs, attrs["parts"]
     check_outputs("split", parts if isinstance(parts, int) else len(parts))
+    # Sizes of equal parts are worked out below, when the whole is known.
     sizes: tuple[Dim, ...] = (None,) * parts if isinstance(parts, int) else parts
     wrong = parts < 1 if isinstance(parts, int) else not parts or any(p < 0 for p in parts)
     if wrong:
@@ -128,6 +131,7 @@ def _split_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
     whole = x.shape[axis]
     if isinstance(parts, int) and whole is not None:
         sizes = (whole // parts,) * parts
+    # Together they make the axis; what is open counts 0 only where the whole is open, too.
     if whole is not None and builtins.sum(s or 0 for s in sizes) != whole:
         wanted = f"{parts} equal parts" if isinstance(parts, int) else f"parts of {parts}"
         message = f"split into {wanted} needs a size that fits, got axis {attrs['axis']} of {show(x.shape)}"
@@ -171,6 +175,7 @@ def _broadcast_arrays_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) ->
 
 def _broadcast_arrays_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
     xs = use.inputs
+    # What each was broadcast with: that tells which open sizes were not broadcast.
     others = [[*xs[:i], *xs[i + 1 :]] for i in range(len(xs))]
     return [None if g is None else unbroadcast(g, x, *o) for g, x, o in zip(grads, xs, others, strict=True)]
 
@@ -207,6 +212,7 @@ def meshgrid(*xs: Any, indexing: str = "xy", name: str | None = None) -> tuple[T
             raise SpecError(message, where=Where(op="meshgrid", defined_at=source_line()))
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
+        # "xy" has the second vector along the first axis.
         places[:2] = [1, 0]
     spread = [
         expand_dims(x, tuple(a for a in range(len(vectors)) if a != place)) if len(vectors) > 1 else x

@@ -41,6 +41,7 @@ def _pad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spe
     if mode not in MODES:
         message = f"the mode of pad is one of {', '.join(MODES)}, got {mode!r}"
         raise SpecError(message)
+    # A float in integers would be cut off.
     if mode == "constant" and x.dtype.kind in "biu" and isinstance(value, float):
         message = f"pad needs a value that {x.dtype.name} holds, got {value} for {x}"
         raise SpecError(message, hint="convert one with af.cast")
@@ -59,6 +60,7 @@ def _pad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spe
 
 
 def _padded_size(x: Spec, size: Dim, pair: tuple[int, int], mode: str) -> Dim:
+    # There is nothing to repeat or mirror.
     if size == 0 and mode != "constant" and pair != (0, 0):
         message = f"pad has nothing to {mode} along an empty axis, got {x}"
         raise SpecError(message, hint='mode="constant" fills it')
@@ -67,9 +69,11 @@ def _padded_size(x: Spec, size: Dim, pair: tuple[int, int], mode: str) -> Dim:
 
 def _pad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     paddings, mode, rank = use.attrs["paddings"], use.attrs["mode"], use.inputs[0].spec.rank
+    # A margin made of the inside adds its gradient there; one of a constant is cut off.
     if mode != "constant" or (isinstance(paddings, int) and rank is None):
         return (pad_grad(grad, use.inputs[0], paddings, mode),)
     pairs = ((paddings, paddings),) * (rank or 0) if isinstance(paddings, int) else paddings
+    # -0 would be the beginning: None stands for no margin behind.
     inside = tuple(builtins.slice(before, -after or None) for before, after in pairs)
     return (slice(grad, inside or (...,)),)
 
@@ -107,6 +111,7 @@ def pad(
 def _pad_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     grad, like = inputs
     check_dtypes("pad_grad", DtypeClass.NUMBER, grad)
+    # The value plays no part in the gradient.
     merge(grad.shape, _pad_spec([like], {**attrs, "value": 0})[0].shape)
     return (Spec(like.shape, grad.dtype),)
 

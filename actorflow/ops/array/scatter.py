@@ -43,11 +43,13 @@ def _picked_shape(op_name: str, x: Spec, indices: Spec, attrs: Mapping[str, Attr
     """The shape that updates have: that of what the counterpart picks."""
     addressed = attrs.get("addressed") or _addressing(op_name)
     if addressed == "vectors":
+        # last_writes has one name for both attributes.
         batch_dims = attrs["axis" if op_name == "last_writes" else "batch_dims"]
         return picked_vectors(op_name, x, indices, batch_dims)
     if addressed == "elements":
         return picked_elements(op_name, x, indices, attrs["axis"])
     check_dtypes(f"the indices of {op_name}", DtypeClass.INTEGER, indices)
+    # The rule of `gather` itself tells the shape.
     return opdef.lookup("gather").spec([x, indices], attrs)[0].shape
 
 
@@ -66,6 +68,7 @@ def _put(use: Use, how: str, x: Tensor, updates: Tensor) -> Tensor:
     if _addressing(use.node.op) == "elements":
         return build_one("put_along_axis", [x, use.inputs[1], updates], {**use.attrs, "how": how})
     stem = use.node.op.rpartition("_")[0]
+    # The same family of ops: scatter_max's gradient is made of scatter_add.
     return build_one(f"{stem}_{how}", [x, use.inputs[1], updates], use.attrs)
 
 
@@ -98,15 +101,21 @@ def _gradient(how: str | None) -> GradientRule:
         way = how or use.attrs["how"]
         x, _, updates = use.inputs
         to_x, _, to_updates = use.needs
+        # Every update was added: x keeps its gradient, each update gets that of its place.
         if way == "add":
             return grad, None, _pick(use, grad) if to_updates else None
         if way == "update":
+            # What was replaced has none.
             kept = _put(use, "update", grad, zeros_like(updates)) if to_x else None
+            # And of updates only those that stayed.
             return kept, None, _of_last(use, _pick(use, grad)) if to_updates else None
         (y,) = use.outputs
+        # Who made the extreme, x or some of the updates.
         hit, hit_by = is_extreme(x, y), is_extreme(updates, _pick(use, y))
         wide = wide_dtype(x.dtype)
+        # How many share it, counted in float32: halves would stop at 2048, or 256.
         ties = _put(use, "add", cast(hit, wide), cast(hit_by, wide))
+        # Shared evenly.
         share = cast(divide(widen_half(grad), ties), grad.dtype)
         of_x = where(hit, share, zeros_like(share))
         picked = _pick(use, share)
@@ -133,10 +142,13 @@ def _write(
     if updates.shape == ():
         try:
             wanted = _picked_shape(op_name, x.spec, indices.spec, attrs)
+        # A wrong index is told by the rule of the op, with all inputs.
         except SpecError:
             wanted = ()  # the spec rule says what is wrong
+        # Known: broadcast at once.
         if wanted is not None and None not in wanted:
             updates = broadcast_to(updates, [d for d in wanted if d is not None]) if wanted else updates
+        # Else to the shape of what the counterpart picks.
         elif _addressing(op_name) == "vectors":
             updates = broadcast_like(updates, gather_nd(x, indices, attrs["batch_dims"]))
         elif _addressing(op_name) == "elements":
@@ -326,6 +338,7 @@ def last_writes(
 def _slice_update_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, part = inputs
     check_dtypes("slice_update", DtypeClass.ANY, x, part)
+    # The rule of `slice` itself tells what the index chooses.
     (chosen,) = opdef.lookup("slice").spec([x], attrs)
     try:
         merge(chosen.shape, part.shape)
@@ -338,6 +351,7 @@ def _slice_update_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
 
 def _slice_update_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     part, attrs = use.inputs[1], use.attrs
+    # The part that was replaced has no gradient to x.
     to_x = build_one("slice_update", [grad, zeros_like(part)], attrs)
     return to_x, build_one("slice", [grad], attrs)
 
@@ -361,5 +375,6 @@ def slice_update(x: Any, index: Any, part: Any, *, name: str | None = None) -> T
     with error_context("slice_update"):
         attrs = {"index": slicing.plain_index(index)}
     if part.shape == ():
+        # A scalar is repeated to the part's shape, which the step may know alone.
         part = broadcast_like(part, build_one("slice", [x], attrs))
     return build_one("slice_update", [x, part], attrs, name=name)

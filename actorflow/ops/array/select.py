@@ -31,6 +31,7 @@ from actorflow.values.spec import Shape, Spec, axis_of, merge, show
 def _boolean_mask_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, mask = inputs
     check_dtypes("the mask of boolean_mask", DtypeClass.BOOL, mask)
+    # A scalar mask chooses all or nothing: where does that.
     if mask.shape == ():
         message = f"the mask of boolean_mask needs at least one axis, got {mask}"
         raise SpecError(message, hint="choose by one condition with af.where")
@@ -43,6 +44,7 @@ def _boolean_mask_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
     except SpecError:
         message = f"the mask of boolean_mask needs the sizes of x from axis {axis} on, got {mask} for {x}"
         raise SpecError(message) from None
+    # How many are true shows in the step.
     return (Spec((*x.shape[:axis], None, *x.shape[end:]), x.dtype),)
 
 
@@ -128,6 +130,7 @@ def select(conditions: Sequence[Any], choices: Sequence[Any], default: Any = 0) 
         message = f"select takes a choice for each condition, got {len(conditions)} and {len(choices)}"
         raise SpecError(message, where=Where(op="select", defined_at=source_line()))
     *values, taken = as_tensors(*choices, default)
+    # From behind, so that the first condition that is true has the last word.
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
         taken = where(condition, value, taken)
     return taken
@@ -162,6 +165,7 @@ def _dynamic_partition_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -
 
 def _dynamic_partition_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
     x, partitions = use.inputs
+    # Numbers of the elements, parted as x was: they say where each goes back.
     numbers = reshape_like(arange(0, size(partitions), 1), partitions)
     origins = dynamic_partition(numbers, partitions, use.attrs["count"])
     parts = [zeros_like(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
@@ -207,6 +211,7 @@ def _dynamic_stitch_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
 
 def _dynamic_stitch_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     indices, data = _halves(use.inputs)
+    # Rows of the whole are rows of its parts: sparse stays sparse.
     if isinstance(grad, IndexedSlices) and all(i.spec.rank == 1 for i in indices):
         return (*(None for _ in indices), *_slices_of_parts(use, grad))
     grad = as_tensor(grad)
@@ -220,17 +225,23 @@ def _slices_of_parts(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices]:
     """
     indices, data = _halves(use.inputs)
     at, values = cast(grad.indices, "int64"), grad.values
+    # Negative indices count from the end.
     at = where(less(at, 0), at + cast(slice(shape(use.outputs[0]), 0), "int64"), at)
     found = []
+    # The last part first: where an index comes twice it is the one that stayed.
     for numbers, part in reversed(list(zip(indices, data, strict=True))):
         order = argsort(numbers)
+        # -1 in front, so that a place before all indices is one as well.
         ranked = concat(
             [as_tensor(as_array([-1], as_dtype("int64"))), cast(gather(numbers, order), "int64")], 0
         )
+        # The last of equals, as it is the one that stays.
         place = searchsorted(ranked, at, side="right") - 1
         own = equal(gather(ranked, place), at)
+        # Less the one in front.
         rows = gather(order, boolean_mask(place, own) - 1)
         found.append(IndexedSlices.of(part, boolean_mask(values, own), rows))
+        # What this part gave is not looked for in those before.
         others = logical_not(own)
         at, values = boolean_mask(at, others), boolean_mask(values, others)
     return found[::-1]

@@ -31,6 +31,7 @@ def _unique(op_name: str, *more: str) -> SpecRule:
         (x,) = inputs
         check_dtypes(op_name, DtypeClass.ANY, x)
         whole = as_dtype("int64")
+        # The inverse has the shape of x; all else as many elements as there are values.
         rest = (Spec(x.shape if what == "inverse" else (None,), whole) for what in more)
         return (Spec((None,), x.dtype), *rest)
 
@@ -86,6 +87,7 @@ def unique_all(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor, Tens
 
 def _nonzero_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,), rank = inputs, attrs["rank"]
+    # A scalar has no axis to be indexed along.
     if rank < 1 or (x.shape is not None and len(x.shape) != rank):
         message = f"nonzero needs a tensor of at least one axis, got {x}"
         raise SpecError(message)
@@ -152,6 +154,7 @@ def _histogram_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
     if span is not None and not -float("inf") < span[0] <= span[1] < float("inf"):
         message = f"the range of a histogram is (lowest, highest), both finite, got {show(span)}"
         raise SpecError(message)
+    # Edges of integers lie between them.
     edges = x.dtype if is_floating(x.dtype) else as_dtype("float64")
     return Spec((bins,), as_dtype("int64")), Spec((bins + 1,), edges)
 

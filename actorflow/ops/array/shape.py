@@ -33,6 +33,7 @@ def _reshape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
         raise SpecError(message, hint="name all sizes but one; -1 is what is left")
     size = None if x.shape is None else size_of(x.shape)
     rest = prod(d for d in shape if d != -1)
+    # With a -1 the rest must divide the size; of no elements -1 could be anything.
     if size is not None and (size != rest if -1 not in shape else rest == 0 or size % rest):
         message = f"reshape keeps the number of elements, got {show(x.shape)} to {show(shape)}"
         raise SpecError(
@@ -56,6 +57,7 @@ def shape_held(op_name: str, sizes: Spec) -> Shape:
 def _reshape_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     x = use.inputs[0]
     if isinstance(grad, IndexedSlices):
+        # Rows under the same number of rows are rows still.
         kept = _of_rows(x, grad)
         return (reshape_like(grad.as_tensor(), x) if kept is None else kept, None)[: len(use.inputs)]
     return (reshape_like(grad, x), None)[: len(use.inputs)]
@@ -63,10 +65,12 @@ def _reshape_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
 
 def _of_rows(x: Tensor, grad: IndexedSlices) -> IndexedSlices | None:
     """The slices under the shape of `x`, if both are known and have as many rows."""
+    # As many rows before and after: then a row is a row.
     if not x.spec.is_static or not x.shape or not grad.shape or x.shape[0] != grad.shape[0]:
         return None
     count = None if grad.values.shape is None else grad.values.shape[0]
     row = tuple(d or 0 for d in x.shape[1:])
+    # Two open sizes, or an empty one, leave -1 undecided.
     if count is None and 0 in row:
         return None
     return IndexedSlices.of(x, reshape(grad.values, (-1 if count is None else count, *row)), grad.indices)
@@ -136,9 +140,12 @@ def _transpose_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
 
 def _transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     perm = use.attrs["perm"]
+    # The reverse of a reverse.
     if perm is None:
         return (transpose(grad),)
+    # Negative axes counted from the front: places of places below.
     order = [a % len(perm) for a in perm]
+    # The inverse permutation.
     return (transpose(grad, [order.index(i) for i in range(len(order))]),)
 
 
@@ -182,6 +189,7 @@ def expand_dims(x: Any, axis: int | tuple[int, ...], *, name: str | None = None)
 def _squeeze_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,) = inputs
     axis: Axis = attrs["axis"]
+    # An open size may be 1 or not, so the rank is open.
     if x.shape is None or (axis is None and None in x.shape):
         return (Spec(None, x.dtype),)
     if axis is None:

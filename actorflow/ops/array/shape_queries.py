@@ -40,6 +40,7 @@ def shape(x: Any, *, name: str | None = None) -> Tensor:
     <Tensor shape:0 (2,) int32>
     """
     x = as_tensor(x)
+    # A constant keeps no x alive, and other rules can read it.
     if x.spec.is_static:
         return constant(x.shape, "int32", name=name or "shape")
     return build_one("shape", [x], name=name)

@@ -42,6 +42,7 @@ def _plain_part(part: Any) -> Attr:
         if isinstance(part, builtins.slice):
             ends = (part.start, part.stop, part.step)
             return ("slice", *(None if e is None else e.__index__() for e in ends))
+        # True is an integer to Python, and as an index a mask to numpy.
         if not isinstance(part, bool):
             return part.__index__()
     except (AttributeError, TypeError):
@@ -66,6 +67,7 @@ def _sliced_shape(shape: Shape, index: Index) -> Shape:
     if used > len(shape):
         message = f"an index has at most one part for each axis, got {used} for {show(shape)}"
         raise SpecError(message)
+    # What is not named comes behind, whole.
     if "..." not in index:
         index = (*index, "...")
     out: list[Dim] = []
@@ -74,6 +76,7 @@ def _sliced_shape(shape: Shape, index: Index) -> Shape:
         if part == "new":
             out.append(1)
         elif part == "...":
+            # As many axes as are not named otherwise.
             skipped = len(shape) - used
             out.extend(shape[axis : axis + skipped])
             axis += skipped
@@ -96,6 +99,7 @@ def _picked_dims(shape: tuple[Dim, ...], axis: int, part: Attr) -> tuple[Dim, ..
         raise SpecError(message)
     if size is None:
         return (None,)
+    # Python's own rule for ends beyond the axis and steps below 0.
     return (len(range(*builtins.slice(start, stop, step).indices(size))),)
 
 
@@ -160,6 +164,7 @@ def _concat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
             message = f"concat needs equal ranks, got {show(shapes[0])} and {show(shape)}"
             raise SpecError(message)
         try:
+            # Along the axis every size will do.
             rest = merge(rest, (*shape[:axis], None, *shape[axis + 1 :]))
         except SpecError:
             message = f"concat needs equal sizes beside axis {axis}, got {show(shapes[0])} and {show(shape)}"
@@ -172,6 +177,7 @@ def _concat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 def _concat_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     axis = use.attrs["axis"]
+    # Rows joined along the first axis are rows of one of the values.
     if isinstance(grad, IndexedSlices):
         if axis == 0 or -axis == use.outputs[0].spec.rank:
             return _slices_of_pieces(use, grad)
@@ -181,15 +187,18 @@ def _concat_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
 
 def _slices_of_pieces(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices | None]:
     """Of each value, joined along the first axis, the slices of its rows."""
+    # By the table: these ops are built of this module.
     names = ("boolean_mask", "cast", "where", "logical_not")
     mask, cast, where, logical_not = (opdef.lookup(name).constructor for name in names)
     at, values = cast(grad.indices, "int64"), grad.values
     at = where(at < 0, at + _rows_of(use.outputs[0]), at)
     found: list[IndexedSlices | None] = []
+    # Values come one after the other: what lies below the size of the first is its own.
     for x, needed in zip(use.inputs, use.needs, strict=True):
         own = at < _rows_of(x)
         found.append(IndexedSlices.of(x, mask(values, own), mask(at, own)) if needed else None)
         others = logical_not(own)
+        # What is left, counted from the next value on.
         at, values = mask(at, others) - _rows_of(x), mask(values, others)
     return found
 
@@ -252,7 +261,9 @@ def _gather_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 def _gather_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     """Sparse when rows are gathered; those of a gradient that is sparse are rows of `params` too."""
     (params, indices), axis = use.inputs, use.attrs["axis"]
+    # Along the first axis: rows, which stay sparse.
     by_rows = (axis == 0 or -axis == params.spec.rank) and indices.spec.rank is not None
+    # Rows of rows: the indices of both, one after the other.
     if isinstance(grad, IndexedSlices) and by_rows and indices.spec.rank:
         return (_slices(params, grad.values, gather(indices, grad.indices)), None)
     grad = as_tensor(grad)
@@ -265,9 +276,11 @@ def _slices(params: Tensor, values: Tensor, indices: Tensor) -> IndexedSlices:
     """`values`, which belong to the rows `indices` of `params`, as one slice for each index."""
     if indices.spec.rank == 1:
         return IndexedSlices.of(params, values, indices)
+    # Flat: one slice for each index.
     count = None if indices.shape is None or None in indices.shape else prod(d or 0 for d in indices.shape)
     flat = reshape(indices, (-1,) if count is None else (count,))
     row = None if params.shape is None else params.shape[1:]
+    # -1 can stand for one open size, if no other is 0.
     if row is None or None in row or (count is None and 0 in row):
         sizes = concat(
             [

@@ -27,6 +27,7 @@ def building(graph: Graph) -> Iterator[None]:
     before = set(graph.bodies)
     try:
         yield
+    # A body is in the graph's table from its first node on: one that failed must not stay there.
     except BaseException:
         for key in graph.bodies.keys() - before:
             del graph.bodies[key]
@@ -49,6 +50,7 @@ def call_in_body(body: Body, function: Any, args: Sequence[Any]) -> Any:
     if not callable(function):
         message = f"{body.what} is built by a function, got {type(function).__name__} {function!r:.60}"
         raise GraphError(message, where=where)
+    # Before it is called: an `async def` would give a coroutine, and build nothing.
     check_not_async(function, body.what, where)
     if not can_be_called(function, *args):
         message = (
@@ -56,6 +58,7 @@ def call_in_body(body: Body, function: Any, args: Sequence[Any]) -> Any:
             f"{_describe_arguments(args)}, got {function!r:.60}, which takes {_parameters_of(function)}"
         )
         raise GraphError(message, where=where, hint=_HANDED_OVER if args else None)
+    # The body is current only while the function builds in it.
     with body:
         return function(*args)
 
@@ -97,6 +100,7 @@ def check_not_async(function: Any, what: str, where: Where) -> None:
 
 def leaves_of(body: Body, made: Any, dtypes: Sequence[DType | None] | None = None) -> list[Tensor]:
     """Returns the leaves of what was built as tensors of the body; numbers take these dtypes."""
+    # Numbers that the function returned take the dtype of what they stand beside.
     leaves, _ = flatten(made)
     wanted = dtypes if dtypes is not None else [None] * len(leaves)
     with body:
@@ -122,6 +126,7 @@ def state_like(before: Any, after: Any, rule: str, where: Where) -> Any:
     Raises:
         GraphError: beginning with `rule`, when it has another structure.
     """
+    # Dicts are alike whatever the order of their keys.
     after = ordered_like(before, after)
     if treedef(after) != treedef(before):
         message = f"{rule}, got {describe_structure(after)}, and {describe_structure(before)}"
@@ -142,6 +147,7 @@ def check_wanted(outer: Graph, made: Any, touches: Mapping[str, Attr], what: str
         what: What errors call the functions.
         line: The user's.
     """
+    # In a body a node without results may run for what it does; a step would never ask for it.
     has_effect = bool(touches["writes"] or touches["waits"] or touches["asks"])
     if flatten(made)[0] or (has_effect and isinstance(outer, Body)):
         return
@@ -159,13 +165,16 @@ def complete_bodies(bodies: Sequence[Body], results: Sequence[Sequence[Tensor]])
     gradients reach it, and bodies that only compute stay such.
     """
     outer = bodies[0].outer
+    # What any body writes differs from turn to turn, or by branch: it is read where it stands.
     written = {name for body in bodies for name in stateful_attrs(body)["writes"]}
     with outer:
         for body in bodies:
             for read in sorted(body.implicit):
+                # Implicit reads alone: one that was asked for with `read` stays in its place.
                 name = body.nodes[read].attrs["resource"]
                 if name not in written:
                     body.stand_for(read, Variable.existing(outer, name).as_tensor().port)
+    # ORDER: the same captures for all bodies of a node, in the order in which they were first used.
     captured = list(dict.fromkeys(port for body in bodies for port in body.captured))
     for body, found in zip(bodies, results, strict=True):
         body.finish([tensor.port for tensor in found], captured)
@@ -191,14 +200,18 @@ def stateful_attrs(*bodies: Body) -> dict[str, Attr]:
                     writes.add(node.attrs["resource"])
                 case Effect.WAIT:
                     waits.add(node.attrs["resource"])
+                # Commits and locks of several variables count as writes to each.
                 case Effect.COMMIT | Effect.LOCK | Effect.UNLOCK:
                     writes.update(node.attrs["resources"])
                 case Effect.ASK:
                     asks = True
+                    # An actor that is called in order is like state that calls write; the zero byte keeps it
+                    # off names of variables.
                     if node.attrs.get("ordered"):
                         writes.add(f"\0{node.attrs['actor']}")
                 case Effect.RANDOM:
                     draws = True
+                # A functional node has told what its own bodies touch.
                 case Effect.FUNCTION:
                     reads.update(node.attrs["reads"])
                     writes.update(node.attrs["writes"])

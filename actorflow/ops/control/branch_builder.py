@@ -52,16 +52,20 @@ def build_branch(
     """
     title = graph.unique(name or verb)
     with building(graph):
+        # All bodies before any is built, so that names do not depend on what the functions do.
         bodies = [
             Body(graph, f"{title}/{branch}", f"branch {branch!r} of {title!r}", line) for branch in names
         ]
         made = [call_in_body(body, function, ()) for body, function in zip(bodies, functions, strict=True)]
+        # The structure of the first is that of the node.
         made = [made[0], *(ordered_like(made[0], found) for found in made[1:])]
         for body, found in zip(bodies[1:], made[1:], strict=True):
             check_treedef(body, found, made[0], "all branches return the same structure")
+        # ORDER: dtypes before results: a number in one branch takes the dtype of a tensor in another.
         dtypes = _dtypes(made)
         results = [leaves_of(body, found, dtypes) for body, found in zip(bodies, made, strict=True)]
         specs = [_agree(bodies, k, [r[k] for r in results]) for k in range(len(dtypes))]
+        # After all are built: whether a branch alone uses something shows in the others' captures.
         _check_captures(graph, index.port, bodies)
         captured, touches = complete_bodies(bodies, results), stateful_attrs(*bodies)
         check_wanted(graph, made[0], touches, f"a branch of {title!r}", line)
@@ -82,6 +86,7 @@ def _dtypes(made: Sequence[Any]) -> list[DType | None]:
     rows = [flatten(found)[0] for found in made]
     found: list[DType | None] = []
     for leaves in zip(*rows, strict=True):
+        # Tensors agree by themselves or are refused; numbers alone take a dtype here.
         typed = [leaf for leaf in leaves if hasattr(leaf, "dtype")]
         numbers = any(isinstance(leaf, _NUMBERS) for leaf in leaves)
         found.append(typed[0].dtype if typed and numbers else None)
@@ -93,6 +98,7 @@ def _agree(bodies: Sequence[Body], k: int, results: Sequence[Tensor]) -> Spec:
     first = results[0].spec
     shape: Shape = first.shape
     for body, result in zip(bodies[1:], results[1:], strict=True):
+        # A list and a tensor may have one dtype.
         lists = isinstance(first, ListSpec), isinstance(result.spec, ListSpec)
         if result.dtype != first.dtype or len(set(lists)) > 1:
             message = (
@@ -102,6 +108,7 @@ def _agree(bodies: Sequence[Body], k: int, results: Sequence[Tensor]) -> Spec:
             )
             where = Where(node=body.key, defined_at=body.defined_at)
             raise SpecError(message, where=where, hint="convert one with af.cast")
+        # A size in which branches differ is open.
         shape = common_shape(shape, result.shape)
     return first if isinstance(first, ListSpec) else Spec(shape, first.dtype)
 
@@ -119,10 +126,14 @@ def _check_captures(graph: Graph, index: Port, bodies: Sequence[Body]) -> None:
     What lies between them counts too, if it is for this branch alone; not what lies behind an `identity`.
     """
     for body in bodies:
+        # What several branches use is not for one of them.
         others = {port.node for other in bodies if other is not body for port in other.captured}
+        # The index is computed for the choice itself.
         ways = _ways_up(graph, {port.node for port in body.captured} - others - {index.node})
+        # Most branches capture nothing that has an effect.
         if not any(_has_effect(graph.nodes[i]) for i in ways):
             continue
+        # Whoever takes a value of these nodes, of the whole graph.
         takers: dict[NodeId, set[NodeId]] = {i: set() for i in ways}
         for taker in graph.nodes:
             for i in (*(port.node for port in taker.inputs), *taker.controls):
@@ -130,6 +141,8 @@ def _check_captures(graph: Graph, index: Port, bodies: Sequence[Body]) -> None:
                     takers[i].add(taker.id)
         alone: set[NodeId] = set()
         for i in sorted(ways, reverse=True):  # takers first
+            # For this branch alone, if everything that takes it is; the branch itself stands for no node
+            # here.
             if i in others or i == index.node or not takers[i] <= alone:
                 continue
             alone.add(i)
@@ -150,6 +163,7 @@ def _ways_up(graph: Graph, begin: set[NodeId]) -> set[NodeId]:
     found, left = set(begin), list(begin)
     while left:
         node = graph.nodes[left.pop()]
+        # An `identity` says that what lies behind it is to happen always.
         if node.op != "identity":
             more = {port.node for port in node.inputs} - found
             found |= more

@@ -53,6 +53,7 @@ def cond(
         raise SpecError(
             message, where=Where(defined_at=line), hint="compare, or reduce with af.all or af.any"
         )
+    # False is index 0.
     return build_branch(graph, "cond", index, [false_fn, true_fn], ["false", "true"], lower, name, line)
 
 
@@ -102,12 +103,15 @@ def case(
     if not isinstance(pairs, list | tuple) or not all(map(_is_pair, pairs)):
         message = f"case takes a list of pairs (predicate, function), got {pairs!r:.60}"
         raise GraphError(message, where=Where(defined_at=line))
+    # Behind all predicates: the default.
     index = as_tensor(len(pairs))
+    # From the last to the first, so that the first true one is chosen.
     for k, (pred, _) in reversed(list(enumerate(pairs))):
         tensor = as_tensor(pred)
         if tensor.dtype.kind != "b" or tensor.shape not in ((), None):
             message = f"case takes bool scalars, got {tensor.spec} as predicate {k}"
             raise SpecError(message, where=Where(defined_at=line))
+        # By the table, since `where` is built of modules that this one does not import.
         index = lookup("where").constructor(tensor, k, index)
     functions = [*(function for _, function in pairs), default]
     names = [*(f"branch_{k}" for k in range(len(pairs))), "default"]

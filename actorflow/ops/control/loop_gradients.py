@@ -56,8 +56,10 @@ class _Loop:
         self.turn: Body = use.graph.bodies[use.attrs["body"]]
         self.carried = use.node.outputs[: self.count]
         self.starts = [g if g is None else as_tensor(g) for g in grads[: self.count]]
+        # Outputs: the loop variables, the number of turns, and the lists that are kept.
         kept_grads = grads[self.count + 1 :]
         self.saved = {k: as_tensor(g) for k, g in enumerate(kept_grads) if g is not None}
+        # What no turn changes has the same gradient before as after, besides what each turn adds.
         self.same = {j for j in range(self.count) if carries(self.carried[j]) and self._passes(j)}
 
     def result(self) -> list[Gradient | None]:
@@ -65,8 +67,10 @@ class _Loop:
         asked = [j for j in range(n) if self.starts[j] is not None and carries(self.carried[j])]
         if not asked and not self.saved:
             return list(nothing)
+        # Their gradient is a sum and no loop variable of the backward loop.
         active = [j for j in asked if j not in self.same]
         if not active and not self.saved:
+            # Nothing else has a gradient: it passes through the loop as it came.
             return [self._start(j) if j in asked else None for j in range(len(self.node.inputs))]
         draft, active, shared = self._draft(active)
         try:
@@ -83,20 +87,24 @@ class _Loop:
         loop_vars = [j for j in range(n) if carries(self.carried[j])]
         shared = [c for c in range(n, len(self.node.inputs)) if self.use.needs[c]]
         xs = [turn.arguments[a] for a in (*loop_vars, *shared)]
+        # A turn may lead from one loop variable to another: asked again until no new one is reached.
         while True:
             ys = [*(turn.results[j] for j in active), *(self._saved_port(k) for k in self.saved)]
             draft = Backward(turn, ys, xs, current().unique("turn"), self.node.defined_at)
             reached = [j for j, g in zip(loop_vars, draft.found, strict=False) if g is not None]
+            # ORDER: sorted, so that the backward loop has one order of variables for one graph.
             more = sorted({*active, *reached} - self.same)
             if more == active:
                 found = draft.found[len(loop_vars) :]
                 return draft, active, [c for c, g in zip(shared, found, strict=True) if g is not None]
+            # The draft is for too few.
             draft.forget()
             active = more
 
     def _passes(self, j: int) -> bool:
         """Whether every turn leaves loop variable `j` as it is."""
         port = self.turn.results[j]
+        # Through identities, as loops write them around what they pass on.
         while (node := self.turn.nodes[port.node]).op == "identity":
             port = node.inputs[0]
         return port == self.turn.arguments[j]
@@ -109,8 +117,10 @@ class _Loop:
         n, node, graph = self.count, self.node, self.graph
         loop_vars = [j for j in range(n) if carries(self.carried[j])]
         wanted = [c for c in range(n, len(node.inputs)) if self.use.needs[c]]
+        # A value that is kept grows the forward loop, so it is asked for before the backward one is built.
         values = [None if port is None else self._value(port) for port in draft.values]
         forward = [self._forward(k) for k in self.saved]
+        # How many turns there were: known to the forward loop alone.
         trips = Tensor(graph, Port(node.id, n))
         first = [self._start(j) for j in active]
         parts = dict(zip([*loop_vars, *wanted], draft.found, strict=True))
@@ -119,23 +129,29 @@ class _Loop:
             *(_sum_of(self._after(j), parts[j], self._given_gradient(j)) for j in same),
             *(_sum_of(Tensor(graph, node.inputs[c]), parts[c]) for c in shared),
         ]
+        # The number of the turn counts down from the last.
         begins = [as_tensor(subtract(trips, 1)), *first, *(t for s in sums for t in s.begins)]
         shapes = [(), *(self.carried[j].shape for j in active), *(sh for s in sums for sh in s.shapes)]
 
         def body(i: Tensor, *rest: Tensor) -> list[Tensor]:
+            # Gradients of the loop variables after this turn.
             starts = [*rest[: len(active)]]
+            # Forward values of the same turn.
             read = [None if value is None else value(i) for value in values]
+            # Gradients of kept values, of which some turns may have none: zeros then.
             seeds = [
                 list_read_or_zeros(grad, i, like(i))
                 for grad, like in zip(self.saved.values(), forward, strict=True)
             ]
             made = draft.copy([*starts, *seeds], read)
             of = dict(zip([*loop_vars, *wanted], made, strict=True))
+            # A loop variable that no path leads to has zeros before the turn.
             after = [
                 zeros_for(start) if of[j] is None else fit_gradient(as_tensor(of[j]), self.carried[j])
                 for j, start in zip(active, starts, strict=True)
             ]
             at = len(active)
+            # Captures get a part from each turn.
             for c, total in zip([*same, *shared], sums, strict=True):
                 size = len(total.begins)
                 after.extend(total.plus(i, rest[at : at + size], of[c]))
@@ -143,7 +159,9 @@ class _Loop:
             return [as_tensor(i - 1), *after]
 
         attrs = node.attrs
+        # By the table: the loop's own rule is this gradient, so neither module can import the other.
         ends = lookup("while_loop").constructor(
+            # Turn 0 is the last one.
             lambda i, *_: i >= 0,
             body,
             begins,
@@ -153,7 +171,9 @@ class _Loop:
         )
         found: list[Gradient | None] = [None] * len(node.inputs)
         for j in self.same:
+            # What is not added to in any turn passes as it is.
             found[j] = self._given_gradient(j)
+        # The first end is the number of the turn.
         for j, end in zip(active, ends[1:], strict=False):
             found[j] = end
         at = 1 + len(active)
@@ -178,9 +198,11 @@ class _Loop:
     def _value(self, port: Port) -> Callable[[Tensor], Tensor]:
         """How a turn gets a value of the forward pass: turn number -> tensor."""
         argument = argument_of(self.turn, port)
+        # A capture is the same in all turns: the input itself, and no list of it.
         if argument is not None and argument >= self.count:
             outside = Tensor(self.graph, self.node.inputs[argument])
             return lambda i: as_tensor(outside)
+        # One element a turn.
         values = save_for_backward(self.graph, self.node.id, saved_key(port), self._spec(port))
         return lambda i: list_read(values, i)
 
@@ -213,7 +235,9 @@ def _sum_of(x: Tensor, part: Gradient | None, start: Tensor | None = None) -> _S
     """The sum of the parts for `x`, on top of `start` where there is one; halves add up in float32."""
     if isinstance(part, IndexedSlices) and not isinstance(part.rows, Tensor) and start is None:
         return _sum_of_rows(part)
+    # On top of what comes from behind the loop: added apart, it would be rounded once more.
     begin = zeros_for(as_tensor(x)) if start is None else start
+    # Lists add up index by index.
     if isinstance(x.spec, ListSpec):
         return _Sum(
             (begin,),
@@ -222,6 +246,7 @@ def _sum_of(x: Tensor, part: Gradient | None, start: Tensor | None = None) -> _S
             lambda sums: sums[0],
         )
     return _Sum(
+        # In float32: as many roundings as turns would lose digits of halves.
         (widen_half(begin),),
         (x.shape,),
         lambda i, sums, grad: [add(sums[0], widen_half(fit_gradient(as_tensor(grad), x.spec)))],
@@ -241,6 +266,7 @@ def _sum_of_rows(part: IndexedSlices) -> _Sum:
         return found
 
     return _Sum(
+        # A list of values and one of indices, an element a turn, joined in the end.
         (list_new(rows), list_new(indices)),
         ((None,), (None,)),
         lambda i, lists, grad: [list_write(lists[0], i, grad.values), list_write(lists[1], i, grad.indices)],

@@ -82,26 +82,32 @@ def while_loop(
     line = line_of(graph)
     where = Where(defined_at=line)
     _check_counts(parallel_iterations, max_iterations, where)
+    # A structure outside, a list of tensors in the node.
     leaves, whole = flatten(loop_vars)
     if not leaves:
         message = f"a loop has one loop variable or more, got {loop_vars!r:.60}"
         raise GraphError(message, where=where)
+    # Numbers become tensors whose dtype all turns keep.
     first = [as_tensor(leaf) for leaf in leaves]
     carried = _carry(first, shapes, where)
     title = graph.unique(name or "while_loop")
     with building(graph):
+        # ORDER: both bodies before the user's functions are called: names do not depend on them.
         test = Body(graph, f"{title}/cond", f"the condition of {title!r}", line)
         turn = Body(graph, f"{title}/body", f"the body of {title!r}", line)
         tests = add_arguments(test, carried, "loop_var", line)
         turns = add_arguments(turn, carried, "loop_var", line)
         predicate = _predicate(test, call_in_body(test, cond, _arguments(loop_vars, whole(tests))))
         made = call_in_body(turn, body, _arguments(loop_vars, whole(turns)))
+        # A body of one variable may return it bare.
         if len(leaves) == 1 and not isinstance(made, tuple | list) and isinstance(loop_vars, tuple | list):
             made = type(loop_vars)([made])
         made = ordered_like(loop_vars, made)
         check_treedef(turn, made, loop_vars, "a body returns what it is given, the loop variables")
+        # Numbers take the dtype of their loop variable.
         after = leaves_of(turn, made, [s.dtype for s in carried])
         _check_carried(turn, first, carried, after)
+        # Condition and body share one list of captures.
         captured = complete_bodies([test, turn], [[predicate], after])
         attrs: dict[str, Attr] = {
             "cond": test.key,
@@ -115,6 +121,7 @@ def while_loop(
             **stateful_attrs(test, turn),
         }
         outputs = build("while_loop", [*first, *captured], attrs, name=title.removeprefix(graph.scope.name))
+    # Without the number of turns.
     return whole(outputs[: len(first)])
 
 
@@ -147,6 +154,7 @@ def _carry(first: Sequence[Tensor], shapes: Any, where: Where) -> list[Spec]:
         except SpecError as error:
             raise error.at(where) from None
         if isinstance(tensor.spec, ListSpec):
+            # A list's elements are shaped by its spec.
             found.append(tensor.spec)
             continue
         if not _covers(shape, tensor.shape):
@@ -203,6 +211,7 @@ def keeps(kept: Spec, ends: Spec) -> bool:
     """Tells whether a loop variable may be of the second spec after a turn."""
     if isinstance(kept, ListSpec) or isinstance(ends, ListSpec):
         both = isinstance(kept, ListSpec) and isinstance(ends, ListSpec)
+        # Sizes of lists may change: they grow.
         return both and kept.dtype == ends.dtype and keeps(kept.element, ends.element)  # type: ignore[attr-defined]
     return kept.dtype == ends.dtype and _covers(kept.shape, ends.shape)
 
@@ -211,11 +220,13 @@ def _outputs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec
     """Loop variables, turns, and a list for each value that is kept."""
     carried = [as_spec(attr) for attr in attrs["outputs"]]
     for k, (kept, begins) in enumerate(zip(carried, inputs, strict=False)):
+        # A dtype that changes, or shapes that cannot be merged; an open rank fits any.
         if kept.dtype != begins.dtype or merge(kept.shape, begins.shape) is None:
             if kept.dtype == begins.dtype and None in (kept.shape, begins.shape):
                 continue
             message = f"loop variable {k} must fit {kept}, got {begins}"
             raise SpecError(message)
+    # A kept value is one element of a list for each turn.
     return (*carried, TRIPS, *(ListSpec(as_spec(spec_attr)) for _, _, spec_attr in attrs["saved"]))
 
 

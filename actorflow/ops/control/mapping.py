@@ -78,6 +78,7 @@ def map_fn(
     rows = Rows.of("map_fn", elems)
     made: list[Any] = []
 
+    # Called once, when the loop's body is built; what it returned is looked at afterwards.
     def turn(i: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
         made.append(fn(rows.read(i)))
         results = flatten(made[0])[0]
@@ -88,6 +89,7 @@ def map_fn(
             )
             where = Where(op="map_fn", defined_at=source_line())
             raise GraphError(message, where=where, hint=hint_of_none(made[0]))
+        # No loop variables: rows do not depend on each other.
         return (), results
 
     _, results = turns(
@@ -95,6 +97,7 @@ def map_fn(
     )
     with error_context("map_fn"):
         _check_results(made[0], results, outputs)
+        # The number of rows is known where the specs tell it, though the list grows.
         stacked = [with_count(list_stack(result), rows.known) for result in results]
     return flatten(made[0])[1](stacked)
 
@@ -180,12 +183,15 @@ def _fold(
     first, line = [as_tensor(leaf) for leaf in leaves], source_line()
 
     def turn(i: Tensor, *state: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
+        # Backwards through the rows, forwards through the turns.
         at = subtract(subtract(rows.count, 1), i) if reverse else i
         rule = f"the function of {what} returns a state as it is given one"
         made = state_like(initial, fn(whole(state), rows.read(at)), rule, Where(op=what, defined_at=line))
+        # Numbers take the dtype of the state that they replace.
         after = [as_tensor(leaf, dtype=f.dtype) for leaf, f in zip(flatten(made)[0], first, strict=True)]
         for k, (begins, ends) in enumerate(zip(first, after, strict=True)):
             _check_state(what, k, begins, ends, line)
+        # fold keeps the last state alone.
         return after, after if what == "scan" else ()
 
     ends, states = turns(rows.count, turn, first, **settings)
@@ -229,6 +235,7 @@ def turns(
     limit = as_tensor(count)
     keeps: list[Tensor] = []
 
+    # The loop's own counter ends it, whatever the user's condition says.
     def cond(*given: Tensor) -> Any:
         *state, i = given
         more = less(i, limit)
@@ -237,9 +244,11 @@ def turns(
     def body(*given: Tensor) -> list[Any]:
         *state, i = given  # last, so that errors number the loop variables as the caller does
         after, kept_of_it = turn(i, *state)
+        # Built in the body of the loop, where `save_for_backward` finds them.
         keeps.extend(as_tensor(value) for value in kept_of_it)
         return [*after, add(i, 1)]
 
+    # The list of a kept value is the one that gradients would use: an output of the node.
     *ends, number = while_loop(cond, body, [*initial, constant(0, "int32")], **settings)
     graph, node = current(), number.port.node
     lists = [save_for_backward(graph, node, saved_key(value.port), value.spec) for value in keeps]
@@ -268,6 +277,7 @@ def fill_turns(x: Tensor, like: Tensor, *, reverse: bool) -> Tensor:
 
 def with_count(x: Tensor, count: Dim) -> Tensor:
     """`x`, whose first size is known to be `count`."""
+    # Known already, or nothing to be known.
     if count is None or x.shape is None or x.shape[0] == count:
         return x
     return ensure_shape(x, (count, *x.shape[1:]))
@@ -296,6 +306,7 @@ class Rows:
                 raise SpecError(message, hint="stack it first")
         self.count = common_length(*tensors)
         self.known: Dim = _known_length([x.spec for x in tensors])
+        # Unstacked once, outside of the loop: rows are views.
         self._lists = [list_unstack(x) for x in tensors]
 
     @staticmethod
@@ -316,6 +327,7 @@ def _known_length(inputs: Sequence[Spec]) -> Dim:
             message = f"what has rows has one axis or more, got {x}"
             raise SpecError(message, hint="a list is a structure of tensors: af.constant makes one of it")
         length = None if x.shape is None else x.shape[0]
+        # Those that are not known are compared in the step.
         if found is not None and length is not None and length != found:
             sizes = ", ".join(f"{other}" for other in inputs)
             message = f"tensors that are gone over together have as many rows each, got {sizes}"
@@ -340,6 +352,7 @@ def common_length(*xs: Any, name: str | None = None) -> Tensor:
     Raises:   SpecError for scalars and for different n, in the step where the specs do not tell.
     """
     tensors = [as_tensor(x) for x in xs]
+    # Known: a constant, so that the loop's length is one.
     if tensors and all(x.shape for x in tensors):
         sizes = {x.shape[0] for x in tensors if x.shape}
         if len(sizes) == 1 and None not in sizes:

@@ -68,6 +68,7 @@ def recompute(function: Callable[..., Any]) -> Callable[..., Any]:
         graph = current()
         line = line_of(graph)
         title = graph.unique(name)
+        # As in branches: what fails leaves no body behind.
         with building(graph):
             body = Body(graph, f"{title}/body", f"the function {title!r}", line)
             made = call_in_body(body, lambda: function(*args, **settings), ())
@@ -100,9 +101,12 @@ def _gradient(use: Use, *grads: Gradient | None) -> Sequence[Gradient | None]:
                 body.results[k] if k < count else Port(NodeId(saved[k - count][0]), saved[k - count][1])
             )
             starts.append(as_tensor(grad))
+    # No gradient for what nobody asks for.
     wanted = [c for c in range(len(node.inputs)) if use.needs[c]]
     draft = Backward(body, ys, [body.arguments[c] for c in wanted], current().unique("call"), node.defined_at)
     try:
+        # ORDER: what is computed again waits for the gradients of the results: before them it would only use
+        # memory.
         values = iter(_recompute(use, body, [port for port in draft.values if port is not None], starts))
         made = draft.copy(starts, [None if port is None else next(values) for port in draft.values])
     finally:
@@ -120,18 +124,23 @@ def _recompute(use: Use, body: Body, ports: Sequence[Port], starts: Sequence[Ten
     todo = list(ports)
     while todo:
         port = todo.pop()
+        # Each node once, whichever way leads to it.
         if port in ways or port.node in again:
             continue
         node = body.nodes[port.node]
         argument = argument_of(body, port)
+        # An argument is an input of the node, which is there anyway.
         if argument is not None:
             ways[port] = as_tensor(use.inputs[argument]).port
+        # Drawn numbers and values of state would be others: those are kept.
         elif _is_other_next_time(body, node.id):
             value = save_for_backward(use.graph, use.node.id, saved_key(port), node.outputs[port.index])
             ways[port] = as_tensor(value).port
+        # All the rest is computed again, from what it stands on.
         else:
             again.add(port.node)
             todo.extend(node.inputs)
+    # Only what the gradient needs of it, and after the gradients have come.
     made = copy_body(body, (), ways=ways, only=again, after=[start.port.node for start in starts])
     return [Tensor(current(), made[port]) for port in ports]
 
@@ -141,6 +150,7 @@ def _is_other_next_time(body: Body, node: NodeId) -> bool:
     found = body.nodes[node]
     effect = lookup(found.op).effect
     if effect is Effect.FUNCTION:
+        # A functional node is asked for what its bodies do.
         return bool(
             found.attrs["random"] or found.attrs["reads"] or found.attrs["writes"] or found.attrs["waits"]
         )

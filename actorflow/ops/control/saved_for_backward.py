@@ -33,13 +33,18 @@ class Backward:
 
     def __init__(self, forward: Body, ys: Sequence[Port], xs: Sequence[Port], title: str, line: str) -> None:
         self.forward = forward
+        # Within the forward body, so that forward values are captures of the gradient.
         self.body = Body(forward, title, f"the gradient of {forward.what}", line)
+        # A gradient has the spec of what it is of.
         specs = [forward.nodes[port.node].outputs[port.index] for port in ys]
         starts = add_arguments(self.body, specs, "gradient", line)
         with self.body:
             self.found = back_through(forward, list(zip(ys, starts, strict=True)), xs)
+        # Gradients that nobody asked for have nodes in the body, too.
         self._needed = _behind(self.body, [port for grad in self.found for port in _ports_of(grad)])
+        # Those behind the given ones stand for captures.
         arguments = self.body.arguments[self.body.given :]
+        # A value that only they need is neither kept nor read.
         self.values = [
             port if argument.node in self._needed else None
             for argument, port in zip(arguments, self.body.captured, strict=True)
@@ -56,6 +61,7 @@ class Backward:
             starts: The gradients of the ys.
             values: What stands for the `values`.
         """
+        # Starts stand for the given arguments, values for the captures.
         ports = copy_body(self.body, (*starts, *values), only=self._needed)
 
         def of_tensor(tensor: Tensor) -> Tensor:
@@ -64,8 +70,10 @@ class Backward:
         def of(grad: Gradient | None) -> Gradient | None:
             if not isinstance(grad, IndexedSlices):
                 return None if grad is None else of_tensor(grad)
+            # A number of rows that the step computes is a tensor as well.
             rows = of_tensor(grad.rows) if isinstance(grad.rows, Tensor) else grad.shape or ()
             made = IndexedSlices(of_tensor(grad.values), of_tensor(grad.indices), rows)
+            # As well known as it was: the ports alone say less.
             made.spec = grad.spec
             return made
 
@@ -87,6 +95,7 @@ def _behind(graph: Graph, ports: Sequence[Port]) -> set[NodeId]:
         node = ahead.pop()
         if node not in found:
             found.add(node)
+            # Controls too: what an effect waits for comes along.
             ahead.extend(port.node for port in graph.nodes[node].inputs)
             ahead.extend(graph.nodes[node].controls)
     return found
@@ -112,17 +121,21 @@ def copy_body(
     """
     graph = current()
     ports: dict[Port, Port] = dict(ways or {})
+    # Arguments have no node in the copy.
     for argument, arg in zip(body.arguments, args, strict=bool(args)):
         if arg is not None:
             ports[argument] = as_tensor(arg).port
     ids: dict[NodeId, NodeId] = {}
     around = graph.scope
+    # ORDER: nodes are topological: inputs have been copied.
     for node in body.nodes:
         if node.op == ARGUMENT or (only is not None and node.id not in only):
             continue
+        # What the current scope waits for, and the copies of what the node waited for.
         waits = (*around.controls, *after, *(ids[c] for c in node.controls if c in ids))
         scope = replace(
             around,
+            # A node keeps the place that it was given; the rest is placed where the copy is built.
             device=node.device or around.device,
             colocate=node.colocate or around.colocate,
             controls=tuple(dict.fromkeys(waits)),
@@ -130,10 +143,12 @@ def copy_body(
         with graph.use_scope(scope):
             copy = graph.add(
                 node.op,
+                # Named after its place here, not in the body.
                 name=node.name.removeprefix(f"{body.key}/"),
                 inputs=tuple(ports[port] for port in node.inputs),
                 attrs=node.attrs,
                 outputs=node.outputs,
+                # Errors tell the user's line, not that of the gradient.
                 defined_at=node.defined_at,
             )
         ids[node.id] = copy.id
@@ -152,11 +167,14 @@ def save_for_backward(graph: Graph, node: NodeId, key: tuple[Any, ...], of: Spec
     """
     found = graph.nodes[node]
     saved = found.attrs["saved"]
+    # Asked for before, by another gradient: one output serves both.
     for k, entry in enumerate(saved):
         if entry[: len(key)] == key:
             return Tensor(graph, Port(node, len(found.outputs) - len(saved) + k))
+    # ORDER: new entries behind old ones, so that ports of old ones stay.
     attrs = {**found.attrs, "saved": (*saved, (*key, as_attr(of)))}
     inputs = [graph.nodes[p.node].outputs[p.index] for p in found.inputs]
+    # The op's own rule tells the specs of the grown node.
     outputs = tuple(opdef.lookup(found.op).spec(inputs, attrs))
     graph.grow(node, attrs, outputs)
     return Tensor(graph, Port(node, len(outputs) - 1))
@@ -187,6 +205,7 @@ def fit_gradient(grad: Tensor, of: Spec) -> Tensor:
     wanted, known = of.shape, grad.shape
     if isinstance(of, ListSpec) or wanted is None:
         return grad
+    # Nothing is lost: the gradient says as much.
     if known is not None and all(w is None or w == n for w, n in zip(wanted, known, strict=True)):
         return grad
     return ensure_shape(grad, wanted)

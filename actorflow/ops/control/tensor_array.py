@@ -110,6 +110,7 @@ class TensorArray:
             SpecError: for an element of another dtype or shape, and a number that is no index.
             ListError: in the step, when that index was written before, or lies beyond the size.
         """
+        # Numbers take the dtype of the array.
         value = as_typed_tensor(value, self.dtype)
         return self._next(lists.list_write(self.flow, self._index(index), value, name=name))
 
@@ -171,6 +172,7 @@ class TensorArray:
     def _index(self, index: Any) -> Any:
         """The index; SpecError for a number that the size excludes."""
         size = self.spec.size
+        # Tensors are looked at in the step.
         if is_whole(index, plain=True) and (index < 0 or (size is not None and index >= size)):
             lies = "is at least 0" if size is None else f"lies in [0, {size})"
             message = f"an index of {self!r} {lies}, got {index}"

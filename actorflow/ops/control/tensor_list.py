@@ -43,6 +43,7 @@ def empty_like(x: Tensor) -> Tensor:
 
 def _new_spec(inputs: Specs, attrs: Attrs) -> Specs:
     element = spec(attrs["dtype"], attrs["shape"])
+    # From the innermost outwards, undoing what `list_new` took apart.
     for size in reversed(attrs["within"]):
         element = ListSpec(element, size)
     return (ListSpec(element, attrs["size"]),)
@@ -66,6 +67,7 @@ def list_new(element: Spec, size: int | None = None, *, name: str | None = None)
     Raises:   SpecError for a negative size.
     """
     within: list[Dim] = []
+    # Attributes are plain data: a list of lists is told by its sizes and the element.
     while isinstance(element, ListSpec):
         within.append(element.size)
         element = element.element
@@ -102,6 +104,7 @@ def _write_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 def _write_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     _, index, value = use.inputs
+    # The gradient of the list passes on whole: what was written adds to nothing there.
     return (grad, None, list_read_or_zeros(grad, index, value) if use.needs[2] else None)
 
 
@@ -154,6 +157,7 @@ def _read_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 def _read_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     x, index = use.inputs
+    # Zero everywhere else: an empty list but for this element.
     return (list_one(index, grad, x), None)
 
 
@@ -210,6 +214,7 @@ def list_read_or_zeros(x: Any, index: Any, like: Any, *, name: str | None = None
     """
     x = as_tensor(x)
     element = list_spec("list_read_or_zeros", x.spec).element
+    # An empty list stands for zeros: no shape is needed.
     if isinstance(element, ListSpec):
         attrs: Attrs = {"dtype": "list", "shape": None}
         return build_one("list_read_or_zeros", [x, integers(index)], attrs, name=name)

@@ -40,6 +40,7 @@ def _stack_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 
 def _stack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # Into a list that grows: other versions of the list may be longer.
     return (list_unstack(grad, empty_like(use.inputs[0])),)
 
 
@@ -70,6 +71,7 @@ def _unstack_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 
 def _unstack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # That of the list passes on whole: an index is written once, so rows came to places that were empty.
     return (list_stack_like(grad, use.inputs[0]) if use.needs[0] else None, grad)
 
 
@@ -86,6 +88,7 @@ def list_unstack(x: Any, into: Any = None, *, name: str | None = None) -> Tensor
     """
     x = as_tensor(x)
     if into is None:
+        # Of known rows a list of that size.
         row = row_of("list_unstack", x.spec)
         into = list_new(row, None if x.shape is None else x.shape[0])
     return build_one("list_unstack", [x, into], name=name)
@@ -159,6 +162,7 @@ def _scatter_spec(inputs: Specs, attrs: Attrs) -> Specs:
     check_index("list_scatter", indices, 1)
     check_element("list_scatter", into, row_of("list_scatter", values))
     if indices.shape is not None and values.shape is not None:
+        # As many indices as rows.
         merge(indices.shape, values.shape[:1])
     if attrs["add"] and not DtypeClass.NUMBER.accepts(values.dtype):
         message = f"list_scatter adds numbers, got {values}"
@@ -306,6 +310,7 @@ def list_split(x: Any, lengths: Any, into: Any = None, *, name: str | None = Non
     """
     x, lengths = as_tensor(x), integers(lengths)
     if into is None:
+        # Pieces differ in their first size.
         row = row_of("list_split", x.spec).shape
         count = None if not lengths.shape else lengths.shape[0]
         into = list_new(Spec(with_rows(None, row), x.dtype), count)

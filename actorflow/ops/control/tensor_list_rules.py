@@ -36,6 +36,7 @@ def tensor_list(what: str, given: Spec) -> ListSpec:
 
 def integers(values: Any) -> Tensor:
     """Returns indices as a tensor: numbers of Python are int32 whatever they stand beside; `[]` is too."""
+    # numpy would make floats of an empty list.
     empty = isinstance(values, list | tuple) and not values
     return as_tensor(values, dtype=as_dtype("int32") if empty else None)
 
@@ -72,12 +73,14 @@ def with_rows(count: Dim, row: Shape) -> Shape:
 
 def when_empty(of: Spec) -> Attrs:
     """The element of which an empty list is stacked; its shape is None where that is not known."""
+    # Zeros of an open size have none to be made of.
     return {"dtype": name_of(of.dtype), "shape": of.shape if of.is_static else None}
 
 
 def zeros_like_attrs(x: Any) -> tuple[list[Tensor], Attrs]:
     """What a kernel needs to make zeros like `x`: attributes, and the shape where they do not tell it."""
     x = as_tensor(x)
+    # The shape as integers: who keeps it for later keeps no values.
     late = [] if x.spec.is_static else [shape_of(x)]
     return late, {"dtype": name_of(x.dtype), "shape": x.shape}
 
@@ -90,6 +93,7 @@ def like_spec(what: str, given: ListSpec, late: Specs, attrs: Attrs) -> Spec:
     if found.dtype != given.dtype:
         message = f"{what} gives {name_of(given.dtype)}, as in the list, got {name_of(found.dtype)}"
         raise SpecError(message)
+    # Either the attributes tell it, or an input.
     if found.is_static != (not late):
         message = f"{what} is told a shape once, got {found} and {len(late)} tensors with one"
         raise SpecError(message)

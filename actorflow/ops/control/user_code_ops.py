@@ -119,6 +119,7 @@ def actor(factory: Any, *args: Any, name: str | None = None) -> ActorHandle:
         hint = "pass the class and its arguments: af.actor(Counter, 3)"
         raise GraphError(message, where=_here(), hint=hint)
     definition = UserActor(factory, args)
+    # The name is unique in the graph, and errors show it.
     key = graph.add_object(f"actor/{graph.scope.name}{_name(name, factory, 'actor')}", definition)
     return ActorHandle(key, graph.scope.device, definition)
 
@@ -169,6 +170,7 @@ def py_actor(
     <Tensor double:0 (3,) float32>
     """
     tensors = [as_tensor(x) for x in as_list(inputs)]
+    # By the signature: nothing of the user's runs while the graph is built.
     if not callable(fn) or not can_be_called(fn, *tensors):
         message = f"py_actor takes a function of its inputs, {len(tensors)} arrays, got {fn!r:.60}"
         raise GraphError(message, where=_here(), hint="give it one parameter for each input")
@@ -233,6 +235,7 @@ def call(
     _check_rule(gradient)
     handle_arguments.flag(ordered, "ordered")
     named = _name(name, method if not isinstance(method, str) else None, str(method))
+    # Where the actor lives its calls run: the device of the declaration counts.
     scope = graph.scope if device is None else replace(graph.scope, device=device, colocate=None)
     with graph.use_scope(scope):
         found = Question(method, outputs, gradient)
@@ -243,11 +246,14 @@ def _target(target: Any) -> tuple[str, str | None]:
     """Returns the key of an actor, and the device where it lives if that is declared."""
     objects = current().objects
     if isinstance(target, ActorHandle):
+        # By identity: another graph may have the same key.
         if objects.get(target.key) is not target.definition:
             message = f"{target!r} belongs to another graph"
             raise GraphError(message, where=_here(), hint="build both inside one `with Graph()`")
         return target.key, target.device
+    # Duck-typed: a Ref of the actor system, which this module does not know.
     if not isinstance(target, type) and hasattr(target, "ask") and hasattr(target, "signal"):
+        # One entry for each running actor, so that its calls are ordered together.
         for key, found in objects.items():
             if isinstance(found, RunningActor) and found.ref is target:
                 return key, None
@@ -282,6 +288,7 @@ def _object_key(key: str, found: UserFunction | Question) -> str:
     """
     graph = current()
     n, known = 0, key
+    # Functions are never shared: `concurrency` counts the calls of one node.
     while isinstance(found, Question) and known in graph.objects:
         if graph.objects[known] == found:
             return known
@@ -297,6 +304,7 @@ def _specs(outputs: Any) -> tuple[list[Spec], Rebuild]:
         if not isinstance(leaf, Spec):
             message = f"outputs are specs, or structures of them, got {leaf!r:.60}"
             raise GraphError(message, where=_here(), hint='for instance af.Spec((None, 4), "float32")')
+    # Nothing is returned: True, once it has ended, for whoever has to wait for it.
     return (leaves, rebuild) if leaves else ([_DONE], lambda made: made[0])
 
 
@@ -343,6 +351,7 @@ def _gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
         hint = "pass gradient=rule, or stop the gradient there with af.stop_gradient"
         raise GradientError(message, where=node.where, hint=hint)
     zeros = opdef.lookup("zeros_like").constructor
+    # The rule is the user's: he gets zeros and not None.
     filled = [
         zeros(y) if g is None and is_differentiable(y.dtype) else g
         for y, g in zip(use.outputs, grads, strict=True)
@@ -360,6 +369,7 @@ def _gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
         raise GradientError(message, where=node.where, hint="None is no gradient")
     found: list[Gradient | None] = []
     for i, (x, g) in enumerate(zip(use.inputs, back, strict=True)):
+        # Numbers take the dtype of the input.
         made = g if g is None or isinstance(g, IndexedSlices) else as_tensor(g, dtype=x.dtype)
         if made is not None and use.needs[i] and not fits(made.spec, x.spec):
             message = f"the gradient of input {i} of {node.name!r} must fit {x.spec}, got {made.spec}"

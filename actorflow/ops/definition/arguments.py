@@ -67,8 +67,10 @@ def integer(value: Any) -> int:
 
 def whole(value: Any) -> int:
     """Returns an integer of any size as an int; bool is none."""
+    # The usual case: no other test is as quick.
     if type(value) is int:
         return value
+    # Tensors answer __index__ with an error of their own, which names no argument.
     if isinstance(value, bool | Operators):
         raise _Unfit
     try:
@@ -81,10 +83,12 @@ def number(value: Any) -> int | float:
     """Returns a real number of Python or numpy as an int or a float; bool and complex are none."""
     if type(value) is float:
         return value
+    # Integers of Python have no largest: one that no float holds is refused here.
     if type(value) is int:
         return _finite(value)
     if isinstance(value, bool | Operators) or not hasattr(value, "__float__"):
         raise _Unfit
+    # Arrays and scalars of numpy: of no axis, and real.
     if hasattr(value, "dtype"):
         held = as_array(value)
         if held.ndim or not (held.dtype.kind in "iu" or is_floating(held.dtype)):
@@ -107,8 +111,10 @@ def _finite(value: int) -> int:
 
 def flag(value: Any) -> bool:
     """Returns True or False, of Python or numpy, as a bool."""
+    # By identity: 1 == True.
     if value is True or value is False:
         return bool(value)
+    # numpy's bool, also as an array without axes.
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     if kind != "b" or isinstance(value, Operators) or value.shape != ():
         raise _Unfit
@@ -147,10 +153,12 @@ class _Refused(_Unfit):
 
 def _each(value: Any) -> Iterable[Any]:
     """The elements of a list, a tuple, an array, a range or an iterator: of what has an order."""
+    # Sets and dicts have no order that a shape could rely on; texts are no list of letters.
     if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set | Operators):
         raise _Unfit
     try:
         found: Iterable[Any] = iter(value)
+    # A tensor refuses to be gone over while the graph is built.
     except (TypeError, ActorflowError):
         raise _Unfit from None
     return found
@@ -176,6 +184,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _several(value: Any) -> bool:
+    # An array of one axis or more, but no tensor or number.
     return isinstance(value, Sequence) or bool(getattr(value, "shape", False))
 
 
@@ -191,6 +200,7 @@ def _or_tensor(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def found(value: Any) -> Any:
         if isinstance(value, Tensor):
             return value
+        # Variables and what else stands for a tensor.
         return value.as_tensor() if hasattr(value, "as_tensor") else plain(value)
 
     return found
@@ -198,6 +208,7 @@ def _or_tensor(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _range(value: Any) -> tuple[int | float, ...]:
     found = tuple(map(number, _each(value)))
+    # NaN is no end of a range.
     if len(found) != 2 or any(map(isnan, found)):
         raise _Unfit
     return found
@@ -288,6 +299,7 @@ _DTYPE = ArgumentKind("a dtype", _dtype)
 def _kind(op: str, parameter: Parameter) -> ArgumentKind | None:
     annotation = _annotation(parameter)
     base = annotation.removesuffix(" | None")
+    # By name: `dtype` is annotated as Any, for all that as_dtype takes.
     if parameter.name == "dtype":
         found: ArgumentKind | None = _DTYPE
     elif parameter.name == "seed" and base != annotation:
@@ -299,8 +311,10 @@ def _kind(op: str, parameter: Parameter) -> ArgumentKind | None:
         raise ConfigError(what, hint=f"Any is not looked at; others are {', '.join(list(KINDS)[1:7])}")
     else:
         found = KINDS[base]
+    # Others look at it.
     if found is None:
         return None
+    # "Axis" has None among its values: all axes.
     if base == annotation and parameter.default is not None and base != "Axis":
         return found
     plain = found.plain
@@ -312,6 +326,7 @@ def _annotation(parameter: Parameter) -> str:
     found = parameter.annotation
     if found is Parameter.empty:
         return "Any"
+    # Annotations are texts in most modules, and classes in few.
     return found.__name__ if isinstance(found, type) else str(found).removeprefix("typing.")
 
 
@@ -329,13 +344,17 @@ def api_function(function: Callable[P, R]) -> Callable[P, R]:
         ConfigError: when a parameter has an annotation that `KINDS` does not know.
     """
     op = function.__name__
+    # For errors that speak of one function within another; see `_in_the_name_of`.
     _NAMES.add(op)
     parameters = list(signature(function).parameters.values())
+    # Worked out once, when the function is defined.
     kinds = {p.name: kind for p in parameters if (kind := _kind(op, p)) is not None}
     ordered = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    # With *args places say nothing: arguments are checked by name alone.
     if any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
         ordered = []
     checked = tuple((i, name, kinds[name]) for i, name in enumerate(ordered) if name in kinds)
+    # The first place that has to be looked at: shorter calls skip the loop.
     first = checked[0][0] if checked else len(ordered)
 
     known = keywords_of(function)
@@ -346,6 +365,7 @@ def api_function(function: Callable[P, R]) -> Callable[P, R]:
                 named[name] = _plain(op, name, kinds[name], named[name])
             elif known is not None and name not in known:
                 raise unknown_argument(op, name, known).at(Where(op=op, defined_at=source_line()))
+        # The usual call: tensors first, which nobody looks at here.
         if len(args) <= first:
             return args
         given = list(args)
@@ -361,10 +381,14 @@ def api_function(function: Callable[P, R]) -> Callable[P, R]:
             try:
                 return function(*plain, **named)
             except ActorflowError as error:
+                # Only where the user called: an API function within another would tell a call that he never
+                # wrote.
                 call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
                 told = _error(error, op, call)
                 if told is error:
+                    # The same error keeps its traceback.
                     raise
+                # The cause stays the cause: what failed beneath.
                 raise told from error.__cause__
 
     return called
@@ -375,6 +399,7 @@ def _plain(op: str, name: str, kind: ArgumentKind, value: Any) -> Any:
         return kind.plain(value)
     except _Refused as refused:
         message = str(refused)
+    # A refusal of its own says it better than the kind.
     except _Unfit as unfit:
         message = f"{op} takes {str(unfit) or kind.says} as {name}, got {value!r:.60}"
     hint = None
@@ -401,12 +426,15 @@ def _error(error: ActorflowError, op: str, call: _Call | None) -> ActorflowError
     user never wrote, get the call instead.
     """
     if error.where is None or error.where.op is None or error.where.defined_at is None:
+        # Errors of kernels and nodes have their place; those of the building have none yet.
         error = error.at(Where(op=op, defined_at=source_line()))
     where = error.where
     if call is None or where is None or not isinstance(error, SpecError):
         return error
+    # A node of this function tells its inputs already.
     if where.op == op and where.node is not None:
         return error
+    # In a body of a loop the user called what the text names.
     what = error.what if _through_users(error) else _in_the_name_of(op, error.what)
     return type(error)(f"{what}\n  in {_format_call(*call)}", where=where, hint=error.hint)
 
@@ -426,8 +454,10 @@ def _in_the_name_of(op: str, what: str) -> str:
     speaks of an argument.
     """
     found = _NAMED.match(what)
+    # A word that is no function's name stays.
     if found is None or (found["name"] not in _NAMES and found["name"] not in opdef.table()):
         return what
+    # Without "of" a name alone may be an argument: `size must be positive`.
     if not found["head"] and not what[found.end() :].startswith((" take", " need", " folds", " keeps")):
         return what
     return f"{found['head']}{op}{what[found.end() :]}"
@@ -436,6 +466,7 @@ def _in_the_name_of(op: str, what: str) -> str:
 def _through_users(error: ActorflowError) -> bool:
     """Whether it came through code of the user, who called what it names: in the body of a loop."""
     at = error.__traceback__
+    # From here to where it was raised.
     while at is not None:
         if is_users(at.tb_frame):
             return True
@@ -452,5 +483,6 @@ def _format_call(op: str, names: Sequence[str], args: Sequence[Any], named: Mapp
 def _short(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"{value.name} {value.spec}"
+    # On one line.
     text = " ".join(f"{value!r:.60}".split())
     return text if len(text) <= 40 else f"{text[:37]}..."

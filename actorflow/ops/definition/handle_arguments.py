@@ -26,7 +26,9 @@ _AT_LINE = Refusal(error=spec_error)
 
 def whole(value: Any, what: str, least: int | None = None) -> int:
     """Returns an integer that is at least `least`; raises SpecError for what is none."""
+    # A bool is an integer to Python, and hardly ever meant as one.
     found = None if isinstance(value, bool) else plain_integers(value)
+    # In 64 bits, as attributes and actors hold it.
     low = -(2**63) if least is None else max(least, -(2**63))
     if isinstance(found, int) and is_whole(found, low, 2**63 - 1):
         return found
@@ -59,6 +61,7 @@ def choice(value: Any, what: str, choices: Sequence[str]) -> str:
 
 def is_no_dtype(value: Any) -> bool:
     """Tells whether what stands for a dtype is nothing, or has one itself: a tensor, an array, a spec."""
+    # A tensor or an array in place of a dtype: hint at that, and not at its numbers.
     return value is None or (hasattr(value, "shape") and not isinstance(value, np.dtype | type))
 
 

@@ -32,6 +32,7 @@ class DtypeClass(Enum):
 
     def accepts(self, dtype: DType) -> bool:
         """Tells whether `dtype` is one of them."""
+        # bfloat16 is floating, though numpy's kind says V.
         kind = "f" if is_floating(dtype) else dtype.kind
         return kind in _KINDS[self]
 
@@ -56,9 +57,11 @@ def check_dtypes(op: str, takes: DtypeClass, *specs: Spec) -> None:
         if not takes.accepts(spec.dtype):
             message = f"{op} takes {takes.value}, got {spec}"
             raise SpecError(message, hint=_conversion(op, takes, spec.dtype))
+    # ORDER: after each alone, so that an error names the dtype which is wrong everywhere.
     if any(spec.dtype != specs[0].dtype for spec in specs):
         message = f"{op} needs equal dtypes, got {' and '.join(map(str, specs))}"
         dtypes = [spec.dtype for spec in specs]
+        # They would mix, but this op mixes nothing; or no dtype holds both.
         hint = "convert one with af.cast" if common(dtypes) else refusal(dtypes)
         raise SpecError(message, hint=hint)
 
@@ -69,6 +72,7 @@ def _conversion(op: str, takes: DtypeClass, dtype: DType) -> str:
         return "af.strings.to_number and af.io.decode_raw make numbers of bytes"
     if takes is DtypeClass.BYTES:
         return "af.strings.as_bytes and af.io.encode_raw make bytes of numbers"
+    # Where a float would do, that cast is what is meant most of the time.
     if takes.accepts(_FLOAT32):
         return _TO_FLOAT.get(op, "convert it with af.cast(x, 'float32')")
     return "convert it with af.cast"
@@ -111,6 +115,7 @@ def binary(op: str, takes: DtypeClass, result: str | None = None) -> SpecRule:
         check_dtypes(op, takes, a, b)
         return (Spec(broadcast([a.shape, b.shape]), a.dtype if result is None else as_dtype(result)),)
 
+    # Inputs of several dtypes are cast to their common one before the rule is asked.
     return Promoting(rule)
 
 
@@ -119,6 +124,7 @@ def first_with_shape_of_last(op: str, takes: DtypeClass = DtypeClass.ANY) -> Spe
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         check_dtypes(op, takes, inputs[0])
+        # The last is there for its shape.
         return (Spec(inputs[-1].shape, inputs[0].dtype),)
 
     return rule
@@ -151,6 +157,7 @@ def plain_axis(axis: Axis | Sequence[int]) -> Axis:
     """`axis` as an attribute may hold it: None, an int or a tuple of ints."""
     if axis is None:
         return None
+    # Attributes are plain data: numpy's integers become Python's.
     return tuple(a.__index__() for a in axis) if isinstance(axis, Sequence) else axis.__index__()
 
 
@@ -166,12 +173,14 @@ def axes_of(axis: Axis, rank: int) -> tuple[int, ...]:
     if len(set(axes)) < len(axes):
         message = f"axes must differ, got {axis} for rank {rank}"
         raise SpecError(message, hint=f"name each axis once; -1 is axis {rank - 1}")
+    # Sorted: equal attributes for equal meanings.
     return tuple(sorted(axes))
 
 
 def reduced_shape(shape: Shape, axis: Axis, keepdims: bool) -> Shape:
     """The shape that is left when `axis` is folded."""
     if shape is None:
+        # Of an unknown rank everything folded is still a scalar.
         return () if axis is None and not keepdims else None
     axes = axes_of(axis, len(shape))
     if keepdims:
@@ -182,4 +191,5 @@ def reduced_shape(shape: Shape, axis: Axis, keepdims: bool) -> Shape:
 def size_of(dims: Sequence[Dim]) -> Dim:
     """The number of elements, None when it is unknown."""
     known = [d for d in dims if d is not None]
+    # No element is none, whatever the unknown sizes are.
     return prod(known) if len(known) == len(dims) or 0 in known else None

@@ -41,6 +41,7 @@ def _parse(equation: str) -> tuple[list[Term], Term]:
     left, _, right = equation.partition("->")
     inputs = [_term(text, equation) for text in left.split(",")]
     output = _term(right, equation)
+    # A letter of the output alone has no size.
     for part in output:
         if not any(part in term for term in inputs):
             message = f"the output of einsum names only what inputs have, got {part!r} in {equation!r}"
@@ -56,6 +57,7 @@ def _with_arrow(equation: Any) -> str:
     plain = "".join(equation.split())
     if "->" in plain:
         return plain
+    # numpy's rule: what comes once, by the alphabet.
     once = sorted(c for c in set(plain) & set(ascii_letters) if plain.count(c) == 1)
     return f"{plain}->{REST if REST in plain else ''}{''.join(once)}"
 
@@ -81,6 +83,7 @@ def _einsum_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     rests: list[Shape] = []
     for i, (term, x) in enumerate(zip(terms, inputs, strict=True)):
         rests.extend(_measure(i, term, x, sizes, equation))
+    # "..." of several inputs broadcast, as their sizes do.
     rest = broadcast(rests) if rests else ()
     if REST in output and rest is None:
         return (Spec(None, inputs[0].dtype),)
@@ -93,6 +96,7 @@ def _einsum_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 def _measure(i: int, term: Term, x: Spec, sizes: dict[str, Dim], equation: str) -> Iterator[Shape]:
     """Adds the sizes of the letters of input i to `sizes`; yields the shape that "..." stands for."""
     letters = [part for part in term if part != REST]
+    # An unknown rank tells no size, and no axis is wrong.
     if x.shape is None:
         for letter in letters:
             sizes.setdefault(letter, None)
@@ -105,11 +109,13 @@ def _measure(i: int, term: Term, x: Spec, sizes: dict[str, Dim], equation: str) 
         count = f"{least}{len(letters)} axes in input {i}"
         message = f"einsum needs {count}, {''.join(term)!r} of {equation!r}, got {x}"
         raise SpecError(message, hint=None if over < 0 else "'...' stands for axes that have no letter")
+    # Axes before the dots from the front, those behind from the back.
     at = term.index(REST) if REST in term else len(term)
     if REST in term:
         yield x.shape[at : at + over]
     for letter, size in zip(letters, (*x.shape[:at], *x.shape[at + over :]), strict=True):
         before = sizes.setdefault(letter, size)
+        # An open size is replaced by what another input tells.
         if before is None:
             sizes[letter] = size
         elif size is not None and size != before:
@@ -137,14 +143,18 @@ def _to_input(xs: Sequence[Tensor], terms: Sequence[Term], output: Term, i: int,
     x, term = xs[i], terms[i]
     others = [j for j in range(len(terms)) if j != i]
     given, named = [grad, *(xs[j] for j in others)], [output, *(terms[j] for j in others)]
+    # Summed without a trace: ones in the shape of x bring the axis back.
     if not set(term) <= set().union(*named) or (REST in term and REST not in output):
         given, named = [*given, ones_like(x)], [*named, term]
+    # Without broadcast axes the einsum has the shape of x.
     if REST not in term or all(REST not in terms[j] for j in others):
         return einsum(_format(named, term), *given)
     first = (REST, *(part for part in term if part != REST))  # for sizes broadcast from the last axis
     found = einsum(_format(named, first), *given)
     if first == term:
+        # Summed over what broadcasting repeated.
         return sum_to(found, x)
+    # Letters back to where they stand in x.
     found = sum_to(found, einsum(_format([term], first), x))
     return einsum(_format([first], term), found)
 
@@ -200,9 +210,11 @@ def tensordot(
         raise SpecError(message, hint="name the axes yourself with af.linalg.einsum")
     of_a, of_b = _pair(summed, rank_a, rank_b, a.spec, b.spec)
     letters_a = list(ascii_letters[:rank_a])
+    # Letters of their own for b; axes that are summed together get that of a.
     letters_b = list(ascii_letters[rank_a : rank_a + rank_b])
     for i, j in zip(of_a, of_b, strict=True):
         letters_b[j] = letters_a[i]
+    # What is left over of a, then of b.
     left = [c for i, c in enumerate(letters_a) if i not in of_a]
     left += [c for j, c in enumerate(letters_b) if j not in of_b]
     return einsum(_format([tuple(letters_a), tuple(letters_b)], tuple(left)), a, b, name=name)
@@ -256,6 +268,7 @@ def _kron_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 def _kron_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     a, b = use.inputs
+    # The blocks apart: (rows of a, rows of b, columns of a, columns of b).
     blocks = reshape_like(grad, einsum("...ij,...kl->...ikjl", a, b))
     to_a = einsum("...ikjl,...kl->...ij", blocks, b)
     to_b = einsum("...ikjl,...ij->...kl", blocks, a)

@@ -63,6 +63,7 @@ def _diagonal_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
         return (x,)
     *lead, rows, columns = x.shape
     known = rows is not None and columns is not None
+    # A negative offset costs rows, a positive one columns.
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0))) if known else None
     return (Spec((*lead, length), x.dtype),)
 

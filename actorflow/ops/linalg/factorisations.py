@@ -28,6 +28,7 @@ Grads = Sequence[Tensor | None]
 
 
 def _symmetric(x: Tensor) -> Tensor:
+    # x counts by its symmetric part alone, so its gradient is symmetric.
     return multiply(add(x, matrix_transpose(x)), 0.5)
 
 
@@ -46,10 +47,13 @@ def _rows_times(values: Tensor, x: Tensor) -> Tensor:
 
 def _cholesky_gradient(use: Use, grad: Tensor) -> Grads:
     (factor,) = use.outputs
+    # u = lᵀ: the rest is the same.
     if use.attrs["upper"]:
         factor, grad = matrix_transpose(factor), matrix_transpose(grad)
     product = matmul(factor, grad, True)
+    # Φ: below the diagonal whole, and the diagonal once more, to be halved with all of it.
     lower = add(matrix_band_part(product, None, 0), matrix_band_part(product, None, -1))
+    # From both sides without an inverse: two triangular systems.
     half = triangular_solve(factor, multiply(lower, 0.5), adjoint=True)
     return (_symmetric(triangular_solve(factor, matrix_transpose(half), adjoint=True)),)
 
@@ -80,6 +84,7 @@ def cholesky(x: Any, *, upper: bool = False, name: str | None = None) -> Tensor:
 
 
 def _smaller(m: Dim, n: Dim) -> Dim:
+    # min of 0 and anything is 0.
     if m is None or n is None:
         return 0 if 0 in (m, n) else None
     return min(m, n)
@@ -100,10 +105,12 @@ def _qr_gradient(use: Use, to_q: Tensor | None, to_r: Tensor | None) -> Grads:
     to_q = zeros_like(q) if to_q is None else to_q
     to_r = zeros_like(r) if to_r is None else to_r
     m, n = (None, None) if x.shape is None else x.shape[-2:]
+    # Unknown sizes count as tall: a wide matrix must be known to be one.
     if m is None or n is None or m >= n:
         return (_of_tall(q, r, to_q, to_r),)
     # x is (left, right), r is (u, v), and v = qᵀ·right.
     to_v, right = to_r[..., m:], x[..., m:]
+    # v depends on q: its gradient goes to q and to the right part of x.
     to_left = _of_tall(q, r[..., :m], add(to_q, matmul(right, to_v, False, True)), to_r[..., :m])
     return (concat([to_left, matmul(q, to_v)], -1),)
 
@@ -148,6 +155,7 @@ def _eigh_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 def _gaps(values: Tensor) -> Tensor:
     """1/(values[j] - values[i]) at (i, j), 0 on the diagonal."""
     apart = subtract(expand_dims(values, -2), expand_dims(values, -1))
+    # 1 on the diagonal keeps it from 0/0; it is taken off above.
     eye = matrix_band_part(ones_like(apart), 0, 0)
     return divide(subtract(1, eye), add(apart, eye))
 
@@ -155,6 +163,7 @@ def _gaps(values: Tensor) -> Tensor:
 def _eigh_gradient(use: Use, to_w: Tensor | None, to_v: Tensor | None) -> Grads:
     w, v = use.outputs
     parts = []
+    # Of eigenvalues alone no gap is needed: right where they are equal, too.
     if to_w is not None:
         parts.append(_columns_times(v, to_w))
     if to_v is not None:
@@ -187,6 +196,7 @@ def _eigvalsh_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 
 
 def _eigvalsh_gradient(use: Use, grad: Tensor) -> Grads:
+    # Vectors are computed for the gradient alone.
     _, v = eigh(use.inputs[0])
     return (matmul(_columns_times(v, grad), v, False, True),)
 
@@ -229,6 +239,7 @@ def _svd_gradient(use: Use, to_u: Tensor | None, to_s: Tensor | None, to_vh: Ten
         left.append(_columns_times(u, to_s))
     if to_u is not None:
         turn = matmul(u, to_u, True)
+        # Within the space of u, and below what points out of it.
         within = _columns_times(_turn(s, turn), s)
         beyond = divide(subtract(to_u, matmul(u, turn)), expand_dims(s, -2))
         left += [matmul(u, within), beyond]
@@ -238,6 +249,7 @@ def _svd_gradient(use: Use, to_u: Tensor | None, to_s: Tensor | None, to_vh: Ten
         beyond = divide(subtract(to_vh, matmul(turn, vh, True)), expand_dims(s, -1))
         right += [matmul(within, vh), beyond]
     parts = [matmul(_total(left), vh)] if left else []
+    # u and vᴴ each once, for all parts.
     parts += [matmul(u, _total(right))] if right else []
     return (_total(parts),)
 

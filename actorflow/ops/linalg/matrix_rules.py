@@ -44,6 +44,7 @@ def check_square(
     if rows is not None and columns is not None and rows != columns:
         message = f"{op} needs square matrices, got {x}"
         raise SpecError(message)
+    # A known size tells the other.
     return lead, columns if rows is None else rows
 
 

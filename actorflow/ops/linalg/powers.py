@@ -30,14 +30,18 @@ def matrix_power(x: Any, n: int, *, name: str | None = None) -> Tensor:
     x, left = as_tensor(x), n
     check_square("matrix_power", x.spec, DtypeClass.NUMBER)
     if left < 0:
+        # A negative power is one of the inverse.
         x, left = inv(x), -left
     found: Tensor | None = None
     while left:
+        # By the binary digits: a product for each 1, a square for each digit.
         if left & 1:
             found = x if found is None else matmul(found, x)
         left >>= 1
+        # No square behind the last digit.
         if left:
             x = matmul(x, x)
+    # The power 0 of any matrix.
     return matrix_band_part(ones_like(x), 0, 0, name=name) if found is None else found
 
 
@@ -45,6 +49,7 @@ def _matrix_exp_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     """The derivative of e^y along g, y = xᵀ, is the corner of e^[[y, g], [0, y]]."""
     back = matrix_transpose(use.inputs[0])
     block = concat([concat([back, grad], -1), concat([zeros_like(back), back], -1)], -2)
+    # concat_grad cuts by the sizes of the pieces, which may be open.
     top, _ = concat_grad(matrix_exp(block), [concat([back, back], -1)] * 2, -2)
     _, corner = concat_grad(top, [back, back], -1)
     return (corner,)

@@ -46,6 +46,7 @@ def _of_vectors(a: Shape, b: Shape) -> str:
     """What to try with a vector, or a scalar, for a matrix."""
     ranks = [None if shape is None else len(shape) for shape in (a, b)]
     if 0 in ranks:
+        # A scalar is no matrix: the product is elementwise.
         return "write a * b for a product with a scalar"
     if ranks == [1, 1]:
         return "write af.vecdot(a, b) for the number, or af.linalg.outer(a, b) for the matrix"
@@ -63,7 +64,9 @@ def _matmul_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     flat = a.spec.rank == b.spec.rank == 2  # nothing was broadcast
     to_a = to_b = None
     if use.needs[0]:
+        # Transposed inputs get their gradient transposed, by flags and not by nodes.
         to_a = matmul(b, grad, tb, True) if ta else matmul(grad, b, False, not tb)
+        # Broadcast matrices get the sum over what they were repeated for.
         to_a = to_a if flat else sum_to(to_a, a)
     if use.needs[1]:
         to_b = matmul(grad, a, True, ta) if tb else matmul(a, grad, not ta, False)
@@ -139,11 +142,13 @@ def _along(op_name: str, a: Spec, b: Spec, axis: int, size: int | None) -> Shape
         if len(spec.shape) < -axis:
             message = f"{op_name} needs axis {axis} in both inputs, got {a} and {b}"
             raise SpecError(message, hint="add one with af.expand_dims")
+    # Open sizes may be equal.
     sizes = {d for d in (a.shape[axis], b.shape[axis]) if d is not None}
     if len(sizes) > 1 or (size is not None and sizes - {size}):
         wanted = "equal sizes" if size is None else f"size {size}"
         message = f"{op_name} needs {wanted} along axis {axis}, got {a} and {b}"
         raise SpecError(message)
+    # Counted from the back, as leading axes may be fewer in one.
     rest = [(*s[: len(s) + axis], *s[len(s) + axis + 1 :]) for s in (a.shape, b.shape)]
     lead = broadcast(rest)
     assert lead is not None
@@ -152,6 +157,7 @@ def _along(op_name: str, a: Spec, b: Spec, axis: int, size: int | None) -> Shape
 
 def _from_the_back(op_name: str, axis: int) -> int:
     found = axis.__index__()
+    # From the front an axis would be another one in either input.
     if found >= 0:
         message = f"{op_name} counts its axis from the back, since leading axes broadcast, got {axis}"
         raise SpecError(message, hint="-1 is the last axis")
@@ -211,6 +217,7 @@ def _cross_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
 
 def _cross_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (a, b), axis = use.inputs, use.attrs["axis"]
+    # a×b: the cyclic order of both products.
     to_a, to_b = cross(b, grad, axis), cross(grad, a, axis)
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 
@@ -272,4 +279,5 @@ def matrix_trace(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     Gradient: g along the diagonal, else zero.
     Raises:   SpecError for bool, and for less than two axes.
     """
+    # A band of one diagonal, summed: no op of its own.
     return sum(matrix_band_part(x, -offset, offset), (-2, -1), name=name)

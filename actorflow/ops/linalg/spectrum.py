@@ -29,6 +29,7 @@ _DIGITS = {"bfloat16": 7, "float16": 10, "float32": 23, "complex64": 23, "float6
 
 def _cutoff(rtol: float | None, dtype: DType) -> Mapping[str, Attr]:
     """The attributes that say which singular values are noise."""
+    # eps of the dtype that was given: halves are computed in float32, whose eps is not theirs.
     return {"rtol": None if rtol is None else float(rtol), "eps": 2.0 ** -_DIGITS.get(dtype.name, 0)}
 
 
@@ -40,6 +41,7 @@ def _pinv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 def _pinv_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), (y,) = use.inputs, use.outputs
+    # The three terms of Golub and Pereyra; 1 - x·y is multiplied out, so that no identity is made.
     back = matrix_transpose(grad)
     inner = matmul(matmul(y, grad, True), y, False, True)  # yᵀ·g·yᵀ
     rows = matmul(subtract(back, matmul(x, matmul(y, back))), matmul(y, y, False, True))
@@ -130,6 +132,7 @@ def matrix_norm(x: Any, ord: Order = "fro", keepdims: bool = False, *, name: str
         ord = plain_number("matrix_norm", "ord", ord)
     if ord == "fro":
         return vector_norm(x, (-2, -1), keepdims, name=name)
+    # Sums of sizes need no decomposition.
     if ord in (1, -1, inf, -inf):
         sums = sum(abs(x), -2 if ord in (1, -1) else -1)
         found = max(sums, -1, name=name) if ord > 0 else min(sums, -1, name=name)

@@ -27,6 +27,7 @@ def _system(op_name: str) -> SpecRule:
         if a.dtype != b.dtype:
             message = f"{op_name} needs equal dtypes, got {a} and {b}"
             raise SpecError(message, hint="convert one with af.cast")
+        # ORDER: a's dtype and squareness, then b's.
         left, right = check_square(op_name, a), check_matrix(op_name, b)
         if left is None or right is None:
             return (Spec(None, a.dtype),)
@@ -50,6 +51,7 @@ def _per_matrix(values: Tensor, matrices: Tensor) -> Tensor:
 def _sum_leading(use: Use, to_a: Tensor, to_b: Tensor) -> Sequence[Tensor | None]:
     """The gradients of a system, summed over leading axes along which an input was broadcast."""
     a, b = use.inputs
+    # Two matrices: nothing was broadcast.
     if a.spec.rank == b.spec.rank == 2:
         return (to_a, to_b)
     return (unbroadcast(to_a, a), unbroadcast(to_b, b))
@@ -60,6 +62,7 @@ def _sum_leading(use: Use, to_a: Tensor, to_b: Tensor) -> Sequence[Tensor | None
 
 def _solve_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     a, (x,) = use.inputs[0], use.outputs
+    # One more system, with the same matrix transposed: no inverse.
     to_b = solve(matrix_transpose(a), grad)
     return _sum_leading(use, negative(matmul(to_b, x, False, True)), to_b)
 
@@ -87,7 +90,9 @@ def solve(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 def _triangular_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     a, (x,), lower, adjoint = use.inputs[0], use.outputs, use.attrs["lower"], use.attrs["adjoint"]
     to_b = triangular_solve(a, grad, lower=lower, adjoint=not adjoint)
+    # The solution x stands where b did: -y·xᵀ, or transposed.
     full = matmul(x, to_b, False, True) if adjoint else matmul(to_b, x, False, True)
+    # The other half is not read, so it has no gradient.
     return _sum_leading(use, negative(triangle(full, lower=lower)), to_b)
 
 

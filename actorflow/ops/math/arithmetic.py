@@ -61,6 +61,7 @@ def floor_divide(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 def _remainder_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
+    # a % b = a - b·floor(a/b), and floor is flat almost everywhere.
     to_b = negative(multiply(grad, floor_divide(a, b)))
     return (unbroadcast(grad, a, b), unbroadcast(to_b, b, a))
 
@@ -101,6 +102,7 @@ def fmod(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 def _squared_difference_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
+    # One product for both: the other is its negative.
     to_a = multiply(multiply(grad, 2), subtract(a, b))
     return (unbroadcast(to_a, a, b), unbroadcast(negative(to_a), b, a))
 
@@ -139,6 +141,7 @@ def hypot(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 def _multiply_no_nan_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
+    # The factor that decides about 0 comes last, as in the op.
     to_a, to_b = multiply_no_nan(grad, b), multiply_no_nan(a, grad)
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 
@@ -155,6 +158,7 @@ def multiply_no_nan(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 def _divide_no_nan_gradient(use: Use, grad: Tensor) -> Grads:
     (a, b), (quotient,) = use.inputs, use.outputs
+    # 0 where b is 0, and so is the quotient: no NaN in either gradient.
     to_a = divide_no_nan(grad, b)
     return (unbroadcast(to_a, a, b), unbroadcast(negative(multiply(to_a, quotient)), b, a))
 
@@ -175,9 +179,12 @@ def divide_no_nan(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 def _clip_gradient(use: Use, grad: Tensor) -> Grads:
     x, low, high = use.inputs
     zeros = zeros_like(grad)
+    # As in the kernel: the upper bound wins, also over a lower one that lies above it.
     above = greater(maximum(x, low), high)
     below = less(x, low)
+    # Not by products: a gradient that is infinite times 0 would be NaN.
     to_x = where(above, zeros, where(below, zeros, grad))
+    # Bounds are constants most of the time.
     to_low = where(above, zeros, where(below, grad, zeros)) if use.needs[1] else None
     to_high = where(above, grad, zeros) if use.needs[2] else None
     return (
@@ -201,6 +208,7 @@ def clip(x: Any, min: Any = None, max: Any = None, *, name: str | None = None) -
     if min is None and max is None:
         message = "clip needs a bound, got min=None and max=None"
         raise SpecError(message, where=Where(defined_at=source_line()))
+    # With one bound alone it is a maximum or a minimum, whose gradients go to x on ties as here.
     if max is None:
         return maximum(x, min, name=name or "clip")
     if min is None:
@@ -254,6 +262,7 @@ def reciprocal(x: Any, *, name: str | None = None) -> Tensor:
 
 def _rsqrt_gradient(use: Use, grad: Tensor) -> Grads:
     (y,) = use.outputs
+    # x^(-1/2)' = -x^(-3/2)/2, of y alone: x need not be kept.
     return (multiply(multiply(grad, -0.5), multiply(y, square(y))),)
 
 

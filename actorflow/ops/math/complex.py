@@ -74,6 +74,7 @@ def _is_real(x: Tensor) -> bool:
 
 
 def _real_gradient(use: Use, grad: Tensor) -> Grads:
+    # The other part plays no role in it.
     return (complex(grad, zeros_like(grad)),)
 
 
@@ -98,6 +99,7 @@ def _imag_gradient(use: Use, grad: Tensor) -> Grads:
 def imag(x: Any, *, name: str | None = None) -> Tensor:
     """The imaginary part; zeros when x is real. Gradient 0 + g·i, else like `real`."""
     x = as_tensor(x)
+    # Real numbers have zeros there.
     return zeros_like(x, name=name) if _is_real(x) else build_one("imag", [x], name=name)
 
 

@@ -29,6 +29,7 @@ def _unbroadcast(use: Use, to_a: Tensor, to_b: Tensor) -> Grads:
 
 
 def _add_gradient(use: Use, grad: Gradient) -> Gradients:
+    # Rows stay rows where nothing was broadcast.
     if isinstance(grad, IndexedSlices):
         return _of_alike(use, grad, grad)
     return _unbroadcast(use, grad, grad)
@@ -37,6 +38,7 @@ def _add_gradient(use: Use, grad: Gradient) -> Gradients:
 def _of_alike(use: Use, to_a: IndexedSlices, to_b: IndexedSlices) -> Gradients:
     """Gradients of a sum or difference: sparse for inputs that are known to have the same shape."""
     a, b = use.inputs
+    # With open sizes nobody knows, so they become dense.
     if a.spec.is_static and a.shape == b.shape:
         return to_a, to_b
     return _unbroadcast(use, to_a.as_tensor(), to_b.as_tensor())
@@ -82,12 +84,17 @@ def _multiply_gradient(use: Use, grad: Gradient) -> Gradients:
 def _of_scaled(use: Use, grad: IndexedSlices, verb: Callable[[Any, Any], Tensor]) -> Gradients:
     """Gradients of a product or quotient of x and a scalar: of their rows alone, if that is what it is."""
     a, b = use.inputs
+    # A scalar beside x: then each row of the gradient is scaled by itself.
     x, by = (a, b) if b.shape == () else (b, a)
+    # Only x/by keeps rows apart; by/x depends on x everywhere.
     if by.shape != () or (verb is divide and x is not a):
         return (_multiply_gradient if verb is multiply else _divide_gradient)(use, grad.as_tensor())
+    # Of x: its rows, each times the scalar.
     to_x = grad.with_values(verb(grad.values, by))
     to_by = None
+    # Of the scalar: a sum over the rows of the gradient alone.
     if use.needs[a is x]:
+        # By the table: gather is built of this module. A quotient's share is that of the result.
         of_rows = opdef.lookup("gather").constructor(use.outputs[0] if verb is divide else x, grad.indices)
         share = multiply(grad.values, of_rows)
         to_by = unbroadcast(negative(divide(share, by)) if verb is divide else share, by, share)
@@ -105,6 +112,7 @@ def _divide_gradient(use: Use, grad: Gradient) -> Gradients:
     if isinstance(grad, IndexedSlices):
         return _of_scaled(use, grad, divide)
     b, (quotient,) = use.inputs[1], use.outputs
+    # 1/b once: the gradient of b is that of a times the quotient.
     to_a = divide(grad, b)
     return _unbroadcast(use, to_a, negative(multiply(to_a, quotient)))
 
@@ -127,6 +135,7 @@ def _pow_gradient(use: Use, grad: Tensor) -> Grads:
         slope = opdef.lookup("multiply_no_nan").constructor(pow(a, subtract(b, 1)), b)
         to_a = unbroadcast(multiply(grad, slope), a, b)
     if use.needs[1]:
+        # log of what is not positive counts as 0, and must not become NaN before it is dropped.
         positive = greater(a, 0)
         safe = log(where(positive, a, ones_like(a)))
         # A power of 0 makes it 0 beside an infinite logarithm, and a ≤ 0 beside an infinite power.
@@ -151,6 +160,7 @@ def pow(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 def _maximum_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
+    # On ties to a.
     return _chosen_gradients(use, greater_equal(a, b), grad)
 
 
@@ -161,6 +171,7 @@ def _minimum_gradient(use: Use, grad: Tensor) -> Grads:
 
 def _chosen_gradients(use: Use, first: Tensor, grad: Tensor) -> Grads:
     zeros = zeros_like(grad)
+    # A choice and no product: infinite gradients stay where they belong.
     return _unbroadcast(use, where(first, grad, zeros), where(first, zeros, grad))
 
 
@@ -289,6 +300,7 @@ def sigmoid(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def _relu_gradient(use: Use, grad: Tensor) -> Grads:
+    # Of the output, which is kept anyway.
     return (relu_grad(grad, use.outputs[0]),)
 
 

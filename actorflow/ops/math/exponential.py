@@ -89,6 +89,7 @@ def _logaddexp_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
     apart = subtract(a, b)
     apart = where(equal(a, b), zeros_like(apart), apart)  # two equal infinities share the gradient
+    # sigmoid(a - b) is e^a over the sum, without computing either.
     to_a, to_b = multiply(grad, sigmoid(apart)), multiply(grad, sigmoid(subtract(0, apart)))
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 

@@ -94,6 +94,7 @@ def _where_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
 def _where_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     condition, a, b = use.inputs
     zeros = zeros_like(grad)
+    # By a choice, so that a NaN in what was not taken goes nowhere.
     to_a, to_b = where(condition, grad, zeros), where(condition, zeros, grad)
     return (None, unbroadcast(to_a, a, b, condition), unbroadcast(to_b, b, a, condition))
 

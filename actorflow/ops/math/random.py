@@ -31,12 +31,14 @@ def node_seed(seed: int | None) -> int:
     graph, so that ops without a seed draw independently and rebuilding the graph repeats them.
     """
     graph = current()
+    # Without a seed the place of the node: the same program gives the same numbers.
     return _mix(graph.seed, 0, graph.salt + len(graph)) if seed is None else _mix(graph.seed, 1, seed)
 
 
 def resource_seed(seed: int | None) -> int:
     """Returns the seed of the resource that is declared next, likewise: its place among the resources."""
     graph = current()
+    # Words apart: a resource and an op of one seed do not draw alike.
     return _mix(graph.seed, 2, len(graph.resources)) if seed is None else _mix(graph.seed, 1, seed)
 
 
@@ -44,6 +46,7 @@ def _mix(*words: int) -> int:
     mixed = 0
     for word in words:
         mixed = _scramble((mixed + word) & _WORD)
+    # 63 bits: an int64 attribute holds them.
     return mixed >> 1
 
 
@@ -70,6 +73,7 @@ def check_dtype_holds(op_name: str, drawn: Spec, **numbers: float) -> None:
     """Raises SpecError for a number that is not finite, or beyond the largest of the dtype."""
     most = float(limits(drawn.dtype).max)
     for what, number in numbers.items():
+        # NaN is not at most anything.
         if not abs(number) <= most:
             message = f"{op_name} of {drawn.dtype.name} takes numbers up to {most:.5g}, got {what} {number}"
             raise SpecError(message, hint="take a wider dtype")
@@ -90,7 +94,9 @@ def _normal_spec(op_name: str, reach: float) -> SpecRule:
             raise SpecError(message)
         (drawn,) = _drawn_spec(inputs, attrs)
         check_dtype_holds(op_name, drawn, mean=mean, stddev=stddev)
+        # float64 draws reach further; see the kernel.
         far = reach * (1.5 if drawn.dtype.itemsize == 8 else 1.0)
+        # No number that is drawn may be infinite.
         if not abs(mean) + far * stddev <= float(limits(drawn.dtype).max):
             message = (
                 f"{op_name} draws numbers up to {far} deviations from the mean, "
@@ -195,13 +201,16 @@ def random_exponential(
         message = f"a rate is positive, got {rate!r}"
         raise SpecError(message, where=Where(defined_at=source_line()))
     attrs = _attrs(shape, dtype, seed)
+    # 40/rate is more than any number that is drawn.
     if number and is_floating(as_dtype(dtype)):
         drawn = spec(dtype, attrs["shape"])
         check_dtype_holds(
             "random_exponential", drawn, rate=rate, **{"the largest number for rate": 40 / rate}
         )
+    # Rate 1 is what is drawn: no division.
     if number and rate == 1:
         return build_one("random_exponential", [], attrs, name=name)
+    # The gradient to the rate goes through the division.
     rates = as_tensor(float(rate) if number else rate, dtype=as_dtype(attrs["dtype"]))
     check_dtypes("random_exponential", DtypeClass.FLOATING, spec(dtype), rates.spec)
     return divide(build_one("random_exponential", [], attrs), broadcast_to(rates, attrs["shape"]), name=name)

@@ -55,6 +55,7 @@ def random_bernoulli(
             raise spec_error(message)
         p = float(p)
     p = as_tensor(p)
+    # Known probabilities are repeated before the draw: one draw for each event.
     if shape is not None:
         p = broadcast_to(p, shape)
     return build_one("random_bernoulli", [p], {"seed": node_seed(seed)}, name=name)
@@ -70,6 +71,7 @@ def _integers_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
         message = f"random_integers needs an integer in [low, high), got low {low} and high {last + 1}"
         raise SpecError(message)
     held = np.iinfo(drawn.dtype)
+    # numpy's iinfo has both ends; Python's integers compare with any.
     if low < held.min or last > held.max:
         message = f"{drawn.dtype.name} holds [{held.min}, {held.max + 1}), got low {low} and high {last + 1}"
         raise SpecError(message, hint="take a wider dtype")
@@ -107,6 +109,7 @@ def random_integers(
     wanted = spec(dtype, shape)
     attrs = {
         "low": low,
+        # Included, so that the end of the dtype can be one of them.
         "last": high - 1,
         "shape": wanted.shape,
         "dtype": wanted.dtype.name,
@@ -163,6 +166,7 @@ def _permutation_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
     elif n < 0:
         message = f"a permutation has a number of elements, got {n}"
         raise SpecError(message)
+    # Of a tensor n is None: known in the step.
     return (Spec((n,), as_dtype("int64")),)
 
 
@@ -201,7 +205,9 @@ def random_shuffle(x: Any, axis: int = 0, seed: int | None = None, *, name: str 
     x = as_tensor(x)
     size = None
     if x.shape is not None:
+        # An axis that does not exist is told by this function's name.
         with error_context("random_shuffle"):
             size = x.shape[axis_of(axis, len(x.shape))]
+    # A gather by a permutation: its gradient goes back by the same.
     order = random_permutation(shape_of(x)[axis] if size is None else size, seed)
     return gather(x, order, axis, name=name)

@@ -40,6 +40,7 @@ def reduction(
         (x,) = inputs
         check_dtypes(op_name, takes, x)
         shape = reduced_shape(x.shape, attrs["axis"], attrs["keepdims"])
+        # Of an unknown rank the step looks.
         if of_some and x.shape is not None:
             check_not_empty(op_name, x, attrs["axis"])
         return (Spec(shape, x.dtype if result is None else as_dtype(result)),)
@@ -53,6 +54,7 @@ def mean_like(op_name: str, takes: DtypeClass = DtypeClass.REAL) -> SpecRule:
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         (x,) = inputs
         (folded,) = reduction(op_name, takes)(inputs, attrs)
+        # The quotient of integers has another dtype; numpy's is float64.
         return (folded if is_differentiable(x.dtype) else Spec(folded.shape, as_dtype("float64")),)
 
     return rule
@@ -73,9 +75,12 @@ def _attrs(axis: Axis, keepdims: bool) -> Mapping[str, Attr]:
 def _mean_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), axis = use.inputs, use.attrs["axis"]
     folded = None if x.shape is None else size_of([x.shape[a] for a in axes_of(axis, len(x.shape))])
+    # Sizes are open: their number is counted in the step.
     if folded is None:
+        # Halves are divided in float32: n may be more than they count to.
         share = divide(widen_half(grad), count(x, axis))
     else:
+        # An empty mean has no elements to give a gradient to.
         share = multiply(widen_half(grad), 1.0 / (folded or 1))
     return (unreduce(use, cast(share, grad.dtype)),)
 
@@ -102,6 +107,7 @@ def _count_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
     check_dtypes("count", DtypeClass.NUMBER, x)
     if x.shape is not None:
         axes_of(attrs["axis"], len(x.shape))
+    # In the dtype of the sum, so that it divides without a cast.
     return (Spec((), wide_dtype(x.dtype)),)
 
 
@@ -119,6 +125,7 @@ def count(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
 
 def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), (y,) = use.inputs, use.outputs
+    # NaN is the extreme where there is one.
     hit = is_extreme(x, unreduce(use, y))
     return (where(hit, unreduce(use, share_of_ties(use, hit, grad)), zeros_like(x)),)
 
@@ -126,6 +133,7 @@ def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 def share_of_ties(use: Use, hit: Tensor, grad: Tensor) -> Tensor:
     """The gradient of a reduction, over how many elements of those that it folds are `hit`."""
     (x,) = use.inputs
+    # Counted in float32 for halves, which hold no number above 2048, or 256.
     ties = sum(cast(hit, wide_dtype(x.dtype)), use.attrs["axis"], keepdims=use.attrs["keepdims"])
     return cast(divide(widen_half(grad), ties), grad.dtype)
 
@@ -152,6 +160,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
 
 def _where_spec(op_name: str) -> SpecRule:
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        # Several axes have no single place.
         if isinstance(attrs["axis"], tuple):
             message = f"{op_name} folds one axis or all, got {attrs['axis']}"
             raise SpecError(message)
@@ -184,9 +193,11 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str
 def _prod_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), axis = use.inputs, use.attrs["axis"]
     grad = unreduce(use, grad)
+    # All at once: along a flat axis.
     if axis is None:
         flat = products_of_others(reshape(x, (-1,)), 0)
         return (multiply(grad, reshape_like(flat, x)),)
+    # One axis after the other: the product of the others is one along this axis times one along the next.
     product = x
     for one in axis if isinstance(axis, tuple) else (axis,):  # of the axes so far, each kept with size 1
         grad = multiply(grad, broadcast_like(products_of_others(product, one), x))

@@ -69,6 +69,7 @@ def signbit(x: Any, *, name: str | None = None) -> Tensor:
 
 def _copysign_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
+    # -0.0 has a sign as well, which a comparison would not see.
     to_a = where(equal(signbit(a), signbit(b)), grad, negative(grad))
     return (unbroadcast(to_a, a, b), None)
 
@@ -91,6 +92,7 @@ def nextafter(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 
 def _nan_to_num_gradient(use: Use, grad: Tensor) -> Grads:
+    # What was replaced is a constant.
     return (where(isfinite(use.inputs[0]), grad, zeros_like(grad)),)
 
 

@@ -38,6 +38,7 @@ def part(x: Tensor, axis: int, start: int | None, stop: int | None, step: int | 
     chosen = builtins.slice(start, stop, step)
     whole = builtins.slice(None)
     if axis >= 0:
+        # From the front or from the back, as the axis is given: so the rank need not be known.
         return slice(x, (*(whole,) * axis, chosen))
     return slice(x, (..., chosen, *(whole,) * (-axis - 1)))
 
@@ -59,7 +60,9 @@ def _earlier(x: Tensor, axis: int) -> Tensor:
 
 def products_of_others(x: Tensor, axis: int) -> Tensor:
     """For each element the product of all the others along `axis`: of those before and those behind it."""
+    # Before times behind, and no division: a factor of 0 would make it 0/0.
     behind = reversed_along(x, axis)
+    # The initial 1 in front and the last one off: the product of those before each.
     before, after = (
         part(cumulative_prod(v, axis, include_initial=True), axis, None, -1) for v in (x, behind)
     )
@@ -106,7 +109,9 @@ def _lengthen(shape: Shape, axis: int, more: bool) -> Shape:
 def _cumulative_sum_gradient(use: Use, grad: Tensor) -> Grads:
     axis = use.attrs["axis"]
     if use.attrs["include_initial"]:
+        # The sum of none depends on nothing.
         grad = part(grad, axis, 1, None)
+    # Each element is in all sums from its own on.
     return (reversed_along(cumulative_sum(reversed_along(grad, axis), axis), axis),)
 
 
@@ -135,6 +140,7 @@ def cumulative_sum(
 def _cumulative_prod_gradient(use: Use, grad: Tensor) -> Grads:
     (x,), (y,), axis = use.inputs, use.outputs, use.attrs["axis"]
     if use.attrs["include_initial"]:
+        # With the initial 1 the output has the products before each already.
         grad, before = part(grad, axis, 1, None), part(y, axis, None, -1)
     else:
         before = concat([ones_like(part(x, axis, None, 1)), part(y, axis, None, -1)], axis)
@@ -168,11 +174,14 @@ def cumulative_prod(
 
 def _cumulative_extreme_gradient(use: Use, grad: Tensor) -> Grads:
     (x,), (y,), axis = use.inputs, use.outputs, use.attrs["axis"]
+    # As int64: halves would not count far.
     hit = cast(is_extreme(x, y), "int64")
     # An element that was chosen gets g of its own place and of those behind it up to the next one: g is
     # added where the latest one lies.
+    # Counted from 1, so that 0 stands for none chosen yet.
     number = cumulative_sum(ones_like(hit), axis)
     latest = subtract(cumulative_max(multiply(hit, number), axis), 1)
+    # By the table: put_along_axis is built of this module.
     put = opdef.lookup("put_along_axis").constructor
     return (put(zeros_like(grad), latest, grad, axis, "add"),)
 
@@ -218,8 +227,11 @@ def _recurrence_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 def _recurrence_gradient(use: Use, grad: Tensor) -> Grads:
     (a, _), (r,), axis = use.inputs, use.outputs, use.attrs["axis"]
     reverse = use.attrs["reverse"]
+    # The factor of a step belongs to the one after it, seen from the other end.
     onward, back = (_later, _earlier) if reverse else (_earlier, _later)
+    # r's gradient is a recurrence from the other end.
     to_b = linear_recurrence(onward(a, axis), grad, axis, reverse=not reverse)
+    # And a's is that, times the r before it.
     return (multiply(to_b, back(r, axis)), to_b)
 
 
@@ -271,13 +283,16 @@ def diff(
     """
     given = as_tensor(x)
     check_axis("diff", given, axis)
+    # Each difference is a node.
     if not 0 <= n <= _MOST_DIFFERENCES:
         message = f"diff takes n from 0 to {_MOST_DIFFERENCES}, each a node of the graph, got {n}"
         raise SpecError(message, where=Where(defined_at=source_line()))
     if n == 0:
         return given
+    # Joined first: the differences to what is put before and behind count.
     joined = [as_tensor(v, dtype=given.dtype) for v in (prepend, given, append) if v is not None]
     y = concat(joined, axis) if len(joined) > 1 else given
+    # Bools have no difference; numpy asks whether they differ.
     minus = not_equal if y.dtype.kind == "b" else subtract
     for _ in range(n):
         y = minus(part(y, axis, 1, None), part(y, axis, None, -1))
@@ -298,13 +313,17 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
         message = f"trapezoid takes {DtypeClass.INEXACT.value}, got {y.spec}"
         raise SpecError(message, where=Where(defined_at=source_line()), hint="convert it with af.cast")
     check_axis("trapezoid", y, axis)
+    # The dtype is kept, whatever the sum is computed in.
     dtype, x = y.dtype, None if x is None else as_tensor(x, dtype=y.dtype)
     y = widen_half(y)
+    # Two neighbours each, halved at the end.
     pairs = add(part(y, axis, 1, None), part(y, axis, None, -1))
     if x is None:
         return cast(multiply(sum(pairs, axis), dx / 2), dtype)
     x = widen_half(x)
+    # A vector x goes along the axis, whatever the rank of y.
     wide = diff(x, 0 if x.spec.rank == 1 else axis)
+    # Axes behind it, so that it broadcasts against y.
     if x.spec.rank == 1 and (behind := _behind(y, axis)):
         wide = expand_dims(wide, tuple(range(1, behind + 1)))
     return cast(multiply(sum(multiply(pairs, wide), axis), 0.5), dtype)

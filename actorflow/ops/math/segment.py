@@ -53,6 +53,7 @@ def _check_rows(op_name: str, x: Spec, ids: Spec) -> None:
     one_dimensional(op_name, "ids of one axis", ids)
     if x.shape is None:
         return
+    # A scalar x has no rows; -1 is no size that ids could have.
     rows = {x.shape[0] if x.shape else -1, *(ids.shape or (None,))} - {None}
     if not x.shape or len(rows) > 1:
         message = f"{op_name} needs an id for each row of x, got x {x} and ids {ids}"
@@ -66,9 +67,11 @@ def _of_rows(use: Use, values: Tensor) -> Tensor:
     """For each row of x the row of `values` that its segment has; zeros where the id is negative."""
     ids = use.inputs[1]
     if not use.node.op.startswith("unsorted"):
+        # Sorted ids are all segments.
         return gather(values, ids)
     if use.attrs["num_segments"] == 0:  # all ids are negative then, and there is no row 0
         return zeros_like(use.inputs[0])
+    # Negative ids read row 0, which the choice below drops.
     found = gather(values, maximum(ids, zeros_like(ids)))
     # Reversed, so that the axis of the ids is the last: it broadcasts against any rank.
     kept = where(greater_equal(ids, zeros_like(ids)), transpose(found), zeros_like(transpose(found)))
@@ -89,12 +92,14 @@ def _sum_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 def _mean_gradient(use: Use, grad: Tensor) -> Grads:
+    # Counted in the segments' own way, halves in float32.
     sizes = _gather_back(use, _sum_of(use), ones_like(widen_half(use.inputs[0])))
     return (_of_rows(use, _shares(grad, sizes)), None)
 
 
 def _shares(grad: Tensor, sizes: Tensor) -> Tensor:
     """The gradient of each segment, over the number of rows that it is divided among."""
+    # A segment without rows has none to give anything to.
     return cast(divide(widen_half(grad), maximum(sizes, ones_like(sizes))), grad.dtype)
 
 
@@ -109,8 +114,10 @@ def _prod_gradient(use: Use, grad: Tensor) -> Grads:
     (x, ids), grad = use.inputs, _of_rows(use, grad)
     if not use.node.op.startswith("unsorted"):
         return (multiply(grad, _products_of_others(x, ids)), None)
+    # Sorted as the others are; argsort keeps equal ids in their order.
     order = argsort(ids)
     others = _products_of_others(gather(x, order), gather(ids, order))
+    # And back: the order of the order.
     return (multiply(grad, gather(others, argsort(order))), None)
 
 
@@ -120,7 +127,9 @@ def _products_of_others(x: Tensor, ids: Tensor) -> Tensor:
     A product of what lies before an element is a recurrence that begins anew with each segment.
     """
     x = transpose(x)  # the rows along the last axis, against which ids broadcast
+    # A border is where the id is another than the one before.
     differ = not_equal(part(ids, 0, 1, None), part(ids, 0, None, -1))
+    # The first row begins a segment: equal to itself, so true.
     edge = equal(part(ids, 0, None, 1), part(ids, 0, None, 1))
     before = _running_product(x, concat([edge, differ], 0), reverse=False)
     after = _running_product(x, concat([differ, edge], 0), reverse=True)
@@ -130,10 +139,12 @@ def _products_of_others(x: Tensor, ids: Tensor) -> Tensor:
 def _running_product(x: Tensor, border: Tensor, *, reverse: bool) -> Tensor:
     """The product of what was passed since the last border, 1 at the border itself."""
     if reverse:
+        # Shifted by one: the element itself is left out.
         factors = concat([part(x, -1, 1, None), ones_like(part(x, -1, -1, None))], -1)
     else:
         factors = concat([ones_like(part(x, -1, None, 1)), part(x, -1, None, -1)], -1)
     border = broadcast_like(border, x)
+    # At a border the factor is 0 and the term 1: what came before is forgotten.
     kept = where(border, zeros_like(x), factors)
     return linear_recurrence(kept, cast(border, x.dtype), -1, reverse=reverse)
 

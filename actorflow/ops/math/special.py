@@ -47,6 +47,7 @@ def erfc(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def _erfinv_gradient(use: Use, grad: Tensor) -> Grads:
+    # The slope of erf at y, turned round; of the output, which is kept.
     return (multiply(grad, multiply(exp(square(use.outputs[0])), sqrt(pi) / 2)),)
 
 

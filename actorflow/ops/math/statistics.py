@@ -38,11 +38,13 @@ def _attrs(axis: Axis, keepdims: bool, **more: Attr) -> Mapping[str, Attr]:
 
 
 def _var_gradient(use: Use, grad: Tensor) -> Grads:
+    # The variance's slope is twice that of `_from_mean`.
     return (_from_mean(use, multiply(grad, 2)),)
 
 
 def _std_gradient(use: Use, grad: Tensor) -> Grads:
     std, grad = widen_half(use.outputs[0]), widen_half(grad)
+    # A flat reduction has no direction: 0, and not 0/0.
     flat = equal(std, 0)
     slope = where(flat, zeros_like(std), divide(grad, where(flat, ones_like(std), std)))
     return (_from_mean(use, slope),)
@@ -58,6 +60,7 @@ def _from_mean(use: Use, slope: Tensor) -> Tensor:
     elif folded > correction:
         slope = multiply(slope, 1 / (folded - correction))
     else:
+        # n ≤ correction: infinite or NaN, as the variance itself.
         slope = divide(slope, 0.0)
     far = subtract(wide, mean(wide, axis, keepdims=True))
     return cast(multiply(unreduce(use, slope), far), x.dtype)
@@ -138,23 +141,28 @@ def _norm_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 def _norm_gradient(use: Use, grad: Tensor) -> Grads:
     (x,), (y,), order = use.inputs, use.outputs, use.attrs["ord"]
+    # Complex gradients are not there yet.
     if x.dtype.kind == "c":
         message = f"gradients are of real numbers, got {x.spec} into vector_norm"
         raise GradientError(message, where=use.node.where)
     if order == 0:
+        # A number of elements is flat.
         return (zeros_like(x),)
     if order == 1:
         return (multiply(unreduce(use, grad), sign(x)),)
     if math.isinf(order):
+        # Ties share, and NaN takes all.
         hit = is_extreme(abs(x), unreduce(use, y))
         share = unreduce(use, share_of_ties(use, hit, grad))
         return (where(hit, multiply(sign(x), share), zeros_like(x)),)
+    # A vector of zeros has no direction: 0.
     none = equal(y, 0)
     length = where(none, ones_like(y), y)
     if order == 2:
         slope = where(none, zeros_like(y), divide(grad, length))
         return (multiply(unreduce(use, slope), x),)
     slope = where(none, zeros_like(y), multiply(grad, pow(length, 1 - order)))
+    # 0 to a power below 0 would be infinite; such elements get 0.
     steep = where(equal(x, 0), zeros_like(x), pow(where(equal(x, 0), ones_like(x), abs(x)), order - 1))
     return (multiply(unreduce(use, slope), multiply(sign(x), steep)),)
 
@@ -236,6 +244,7 @@ def _quantile(op_name: str, x: Any, q: float | Sequence[float], axis: int | None
     x = as_tensor(x)
     ordered, at = (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
     check_axis(op_name, ordered, at)
+    # Where between which two: known from sizes alone, once for all q.
     places = [quantile_positions(ordered, p, at) for p in ([q] if isinstance(q, int | float) else q)]
     ordered = sort(ordered, at)
     last = gather(ordered, -1, at)  # the NaN among them, if there is one
@@ -247,7 +256,9 @@ def _quantile(op_name: str, x: Any, q: float | Sequence[float], axis: int | None
 
 def _between(ordered: Tensor, last: Tensor, axis: int, low: Tensor, high: Tensor, far: Tensor) -> Tensor:
     below, above = (widen_half(gather(ordered, place, axis)) for place in (low, high))
+    # Halves in float32: the line lies between two of them.
     line = add(below, multiply(subtract(above, below), far))
+    # NaN counts as the largest, so it is the last; then everything is NaN.
     return where(equal(last, last), cast(line, last.dtype), last)
 
 

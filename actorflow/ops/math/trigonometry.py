@@ -139,6 +139,7 @@ def cosh(x: Any, *, name: str | None = None) -> Tensor:
 
 def _asinh_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
+    # hypot: x² would overflow for large x.
     return (divide(grad, hypot(x, 1)),)
 
 
@@ -151,6 +152,7 @@ def asinh(x: Any, *, name: str | None = None) -> Tensor:
 
 def _acosh_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
+    # As a product, since x² - 1 loses digits near 1.
     return (divide(grad, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),)
 
 
@@ -163,6 +165,7 @@ def acosh(x: Any, *, name: str | None = None) -> Tensor:
 
 def _atanh_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
+    # As in `_leg`: 1 - x² loses digits near 1.
     return (divide(grad, multiply(subtract(1, x), add(x, 1))),)
 
 
@@ -180,11 +183,13 @@ def _sinc_gradient(use: Use, grad: Tensor) -> Grads:
     """(cos u - sin u/u)/x with u = πx; near 0, where the digits cancel, the series of it."""
     (x,), (y,) = use.inputs, use.outputs
     near = less(abs(x), 0.15)
+    # 1 in place of what is near 0: nothing is divided by zero there.
     far_x = where(near, ones_like(x), x)
     far = divide(subtract(cos(multiply(x, pi)), y), far_x)
     squared = multiply(square(x), pi * pi)
     series: Any = 0.0
     for factor in (-1 / 3991680, 1 / 45360, -1 / 840, 1 / 30, -1 / 3):  # of sin(u)/u, in falling powers
+        # Horner's rule.
         series = add(multiply(squared, series), factor)
     return (multiply(grad, where(near, multiply(multiply(x, pi * pi), series), far)),)
 

@@ -74,6 +74,7 @@ def relu6(x: Any, *, name: str | None = None) -> Tensor:
 
 def _hardsigmoid_gradient(use: Use, grad: Tensor) -> Grads:
     (y,) = use.outputs
+    # Told by the output, which is exactly 0 or 1 where it is cut.
     inside = logical_and(greater(y, 0), less(y, 1))
     return (where(inside, multiply(grad, use.attrs["slope"]), zeros_like(grad)),)
 
@@ -87,6 +88,7 @@ def hardsigmoid(x: Any, slope: float = 1 / 6, *, name: str | None = None) -> Ten
 
 def _hardswish_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
+    # The rise in between, x/3 + 1/2; at the two ends the pieces are straight, of slope 0 and 1.
     slope = add(multiply(x, 1 / 3), 0.5)
     slope = where(greater(x, -3), where(less(x, 3), slope, ones_like(x)), zeros_like(x))
     return (multiply(grad, slope),)
@@ -112,6 +114,7 @@ def threshold(x: Any, limit: float, value: float, *, name: str | None = None) ->
 def _elu_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
     alpha, scale, rate = (use.attrs[key] for key in ("alpha", "scale", "rate"))
+    # Up to 0 only: far right the exponential would overflow, on the side that is dropped below.
     bent = multiply(exp(multiply(minimum(x, 0), rate)), scale * alpha * rate)
     straight = multiply(ones_like(x), scale)
     return (multiply(grad, where(greater(x, 0), straight, bent)),)
@@ -221,11 +224,13 @@ def mish(x: Any, *, name: str | None = None) -> Tensor:
 def _gelu_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
     if use.attrs["approximate"]:
+        # The slope of the approximation, not of gelu: it belongs to what was computed.
         squared = square(x)
         t = tanh(multiply(multiply(x, add(multiply(squared, 0.044715), 1)), sqrt(2 / pi)))
         inner = multiply(add(multiply(squared, 3 * 0.044715), 1), sqrt(2 / pi))
         rise = multiply_no_nan(multiply(x, inner), subtract(1, square(t)))
         return (multiply(grad, multiply(add(add(t, 1), rise), 0.5)),)
+    # Φ by erfc, since 1 + erf(x) would cancel far below 0.
     below = multiply(erfc(multiply(x, -sqrt(0.5))), 0.5)
     bell = multiply(exp(multiply(square(x), -0.5)), 1 / sqrt(2 * pi))
     return (multiply(grad, add(below, multiply_no_nan(x, bell))),)

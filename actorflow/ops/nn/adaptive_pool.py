@@ -70,11 +70,13 @@ def adaptive_avg_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor
 def _avg_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     dy, x = inputs
     check_dtypes("adaptive_avg_pool_grad", DtypeClass.FLOATING, dy, x)
+    # Only to refuse a dy that does not fit; the result is as large as x. So in the other rules below.
     merge(dy.shape, _pooled_dims(x.shape, attrs["size"]))
     return (x,)
 
 
 def _avg_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # Linear in dy; x lends its shape.
     return adaptive_avg_pool(grad, **use.attrs), None
 
 
@@ -128,7 +130,9 @@ def adaptive_max_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor
     (None, 3, 3, 16)
     """
     x = as_tensor(x)
+    # By places and a gather, not by a maximum: so that the gradient goes to the first one alone.
     places = adaptive_max_pool_places(x, size)
+    # The pixels in one row, as places count them.
     taken = take_along_axis(flatten(x, 1, -2), flatten(places, 1, -2), 1)
     return reshape_like(taken, places, name=name)
 
@@ -145,6 +149,7 @@ def _global_max_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 
 def _global_max_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     (x,) = use.inputs
+    # The gradient of `af.max` would be shared by equal maxima; this goes to the first one.
     places = adaptive_max_pool_places(x, use.attrs["size"])
     pixels, first = flatten(x, 1, -2), flatten(places, 1, -2)
     back = put_along_axis(zeros_like(pixels), first, reshape_like(dy, first), 1, "add")

@@ -37,11 +37,13 @@ def _spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     _check(q, k, v, mask[0] if mask else None)
     if q.shape is None or k.shape is None or v.shape is None:
         return (Spec(None, q.dtype),)
+    # The axes of batch and heads broadcast.
     lead = broadcast([q.shape[:-2], k.shape[:-2], v.shape[:-2]])
     return (Spec((*(lead or ()), q.shape[-2], v.shape[-1]), q.dtype),)
 
 
 def _gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
+    # One for each input that is floating; the mask is last, and none to it when it is bool.
     grads: list[Tensor | None] = [*build("scaled_dot_product_attention_grad", [dy, *use.inputs], use.attrs)]
     return grads + [None] * (len(use.inputs) - len(grads))
 
@@ -99,13 +101,17 @@ def scaled_dot_product_attention(
     inputs = [q, k, v] if mask is None else [q, k, v, as_tensor(mask)]
     with error_context("scaled_dot_product_attention"):
         check_rate(rate)
+        # Before the depth is read off the last axis, there must be one.
         _check_ranks(q.spec, k.spec, v.spec)
         by = 1 / sqrt(_depth(q.spec, k.spec)) if scale is None else float(scale)
     attrs = {"scale": by, "is_causal": is_causal}
+    # Nothing to drop: one kernel that needs no room for all the weights.
     if not training or rate == 0:
         return build_one("scaled_dot_product_attention", inputs, attrs, name=name)
+    # The checks of the op, before one of its parts complains of what the user never called.
     with error_context("scaled_dot_product_attention"):
         _spec([t.spec for t in inputs], attrs)
+    # Dropout draws for each weight, so all are there at once, made by other ops.
     weights = dropout(cast(_weights(inputs, by, is_causal), v.dtype), rate, seed=seed)
     return matmul(weights, v, name=name or "scaled_dot_product_attention")
 
@@ -117,6 +123,7 @@ def _weights(inputs: Sequence[Tensor], scale: float, is_causal: bool) -> Tensor:
     scores = matmul(multiply(cast(q, wide), scale), cast(k, wide), transpose_b=True)
     allowed: Tensor | None = None
     if mask and is_floating(mask[0].dtype):
+        # A -inf hides: it is taken out of the sum, where -inf less -inf would be NaN.
         added = cast(mask[0], wide)
         allowed = greater(added, -inf)
         scores = add(scores, where(allowed, added, zeros_like(added)))
@@ -126,6 +133,7 @@ def _weights(inputs: Sequence[Tensor], scale: float, is_causal: bool) -> Tensor:
         before = _causal(q, k)
         allowed = before if allowed is None else logical_and(allowed, before)
     if allowed is not None:
+        # Not -inf: a row of nothing else would be NaN.
         scores = where(allowed, scores, LOWEST[wide.itemsize])
     # A softmax that may be of no keys at all.
     weights = exp(subtract(scores, logsumexp(scores, -1, keepdims=True)))
@@ -144,18 +152,21 @@ def _grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 
 def _grad_gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
-    """Gradients of the gradients: those of the same made of other ops, scores all at once.
-
-    The identities tell apart inputs that are one tensor, or of which one is computed from another.
-    """
+    """Gradients of the gradients: those of the same made of other ops, scores all at once."""
+    # Identities tell apart inputs that are one tensor, or of which one is computed from another.
     dy, *given = own = [identity(t) for t in use.inputs]
     v = given[2]
+    # 1. The result once more, out of ops that have gradients of any order.
     y = cast(matmul(_weights(given, **use.attrs), cast(v, wide_dtype(v.dtype))), v.dtype)
     moved = [t for t in given if is_floating(t.dtype)]
+    # 2. Its gradients: what this op gives.
     first = gradients(y, moved, dy)
+    # What nobody asked for and what nothing depends on stay out.
     pairs = [(f, g) for f, g in zip(first, grads, strict=True) if f is not None and g is not None]
+    # 3. And the gradients of those; dy is an input here as any.
     moved = [dy, *moved]
     second = dict(zip(moved, gradients([f for f, _ in pairs], moved, [g for _, g in pairs]), strict=True))
+    # None for a mask that is bool.
     return [second.get(t) for t in own]
 
 
@@ -194,12 +205,14 @@ def _length(x: Tensor) -> Any:
 
 
 def _depth(q: Spec, k: Spec) -> int:
+    # Either of the two tells; that they agree is checked by the rule of the op.
     depths = [s.shape[-1] for s in (q, k) if s.shape is not None]
     depth = next((d for d in depths if d is not None), None)
     if depth is None:
         what = "scaled_dot_product_attention needs a known depth to scale by its root"
         message = f"{what}, got queries {q} and keys {k}"
         raise SpecError(message, hint="pass scale=…")
+    # Of a depth of 0 all scores are 0, whatever the scale is; its root must not be.
     return max(depth, 1)
 
 
@@ -228,6 +241,7 @@ def _check_equal(a: Spec, b: Spec, axis: int, what: str) -> None:
 
 
 def _check_mask(mask: Spec, q: Spec, k: Spec) -> None:
+    # Halves are computed in float32, so a mask may be that.
     halves = ("float32",) if q.dtype.itemsize == 2 else ()
     if mask.dtype.name not in ("bool", q.dtype.name, *halves):
         message = f"the mask of attention is bool or floating like the queries, got {mask} for queries {q}"
@@ -236,6 +250,7 @@ def _check_mask(mask: Spec, q: Spec, k: Spec) -> None:
         return
     scores: Shape = (*(broadcast([q.shape[:-2], k.shape[:-2]]) or ()), _dim(q), _dim(k))
     try:
+        # It broadcasts to the scores and does not make them larger.
         fits = merge(broadcast([mask.shape, scores]), scores) is not None
     except SpecError:
         fits = False

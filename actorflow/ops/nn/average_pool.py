@@ -88,6 +88,7 @@ def _avg_pool_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Se
 
 
 def _avg_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # Linear in dy; x lends its shape.
     return avg_pool(grad, **use.attrs), None
 
 
@@ -145,9 +146,12 @@ def lp_pool(
         message = f"a norm has a positive power, got p {p!r}"
         raise spec_error(message, "p=float('inf') is af.nn.max_pool(af.abs(x))" if p == 0 else None)
     x = as_tensor(x)
+    # Powers of halves leave their range soon.
     wide = widen_half(x)
     powers = pow(abs(wide), as_tensor(float(p), dtype=wide.dtype))
+    # The mean with a divisor of 1 is the sum.
     sums = avg_pool(powers, size, strides, padding, dilations, ceil_mode, divisor=1)
+    # The slope of a root at 0 is infinite, and times 0 that is NaN: the root of 1 stands in for it.
     none = equal(sums, 0)
     roots = pow(where(none, ones_like(sums), sums), as_tensor(1 / p, dtype=wide.dtype))
     return cast(where(none, zeros_like(sums), roots, name=name), x.dtype)

@@ -18,7 +18,10 @@ def reshape_channels(x: Tensor, like: Tensor, last: tuple[int, ...]) -> Tensor:
     """
     assert like.shape is not None
     lead = like.shape[:-1]
+    # Of one unknown size reshape finds out by itself.
     if lead.count(None) <= 1:
         return reshape(x, (*(-1 if d is None else d for d in lead), *last))
+    # Of several it cannot: they are read from `like` in the step.
     sizes = concat([shape(like)[:-1], constant(last, "int32")], 0)
+    # What is known of the shape is not known to a computed reshape.
     return ensure_shape(reshape(x, sizes), (*lead, *last))

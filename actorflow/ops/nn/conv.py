@@ -42,6 +42,7 @@ def _verb(attrs: Mapping[str, Attr]) -> str:
     return f"conv{len(attrs['strides'])}d"
 
 
+# What the rules are asked with for the dtypes they take.
 _ASKED_WITH: tuple[dict[str, Attr], ...] = (
     {"strides": (1, 1), "padding": "VALID", "dilations": (1, 1), "groups": 1},
 )
@@ -55,6 +56,7 @@ def _conv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 def _conv_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     x, w = use.inputs
+    # Each costs as much as the convolution, so only those asked for.
     to_x, to_w = use.needs
     return (
         conv_grad_input(dy, w, x, **use.attrs) if to_x else None,
@@ -93,6 +95,7 @@ def _conv_transpose_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
 def _conv_transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     x, w = use.inputs
     to_x, to_w = use.needs
+    # The way back of the way back is the convolution; for the filters image and gradient change places.
     return (
         conv(grad, w, **use.attrs) if to_x else None,
         conv_grad_filter(grad, x, w, **use.attrs) if to_w else None,
@@ -132,6 +135,7 @@ def _grad_input_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 def _grad_input_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     dy, w, _ = use.inputs
     to_dy, to_w, _ = use.needs
+    # Linear in dy and w; x lends its shape.
     return (
         conv(grad, w, **use.attrs) if to_dy else None,
         conv_grad_filter(grad, dy, w, **use.attrs) if to_w else None,
@@ -171,6 +175,7 @@ def _grad_filter_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 def _grad_filter_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     x, dy, _ = use.inputs
     to_x, to_dy, _ = use.needs
+    # Linear in x and dy; w lends its shape.
     return (
         conv_grad_input(dy, grad, x, **use.attrs) if to_x else None,
         conv(x, grad, **use.attrs) if to_dy else None,

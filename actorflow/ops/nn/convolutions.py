@@ -228,11 +228,13 @@ def _back(
 ) -> Tensor:
     around, more = plain_padding(padding, axes), sizes(output_padding, axes, "output_padding", least=0)
     if any(more):
+        # "SAME" says how large the result is: there is nothing to add.
         if around == "SAME":
             message = (
                 f'output_padding goes with "VALID" or padding in numbers, got {output_padding!r} and "SAME"'
             )
             raise spec_error(message)
+        # Rows more at the end are rows less cut off there.
         pairs = ((0, 0),) * axes if isinstance(around, str) else around
         around = tuple((low, high - extra) for (low, high), extra in zip(pairs, more, strict=True))
     return conv_transpose(
@@ -272,6 +274,7 @@ def depthwise_conv2d(
     <Tensor depthwise_conv2d:0 (None, 8, 8, 6) float32>
     """
     x, w = as_tensors(x, w)
+    # Either of the two may know the channels.
     there = x.shape[-1] if x.shape else None
     if w.shape is None or len(w.shape) != 4:
         axes = "(height, width, in, multiplier)"
@@ -283,11 +286,15 @@ def depthwise_conv2d(
         rule = "needs equal channels" if channels is not None else "must know the number of channels"
         message = f"depthwise_conv2d {rule}, got images {show(x.shape)} and filters {show(w.shape)}"
         raise spec_error(message)
+    # One channel each. Of no channels there are no elements either, and the shape says so.
     each_sees = min(channels, 1)
     made = (high, wide, each_sees, None if times is None else channels * times)
+    # That one reshape finds out by itself.
     if made.count(None) > 1:
         message = f"depthwise_conv2d leaves one size of the filters open at most, got {show(w.shape)}"
         raise spec_error(message)
+    # (i, j, in, multiplier) to (i, j, 1, in · multiplier): the filters of one channel lie side by side, as
+    # groups take them.
     grouped = reshape(w, [-1 if size is None else size for size in made])
     return _convolution(
         2, x, grouped, strides, padding, dilations, max(channels, 1), name or "depthwise_conv2d"
@@ -320,8 +327,11 @@ def separable_conv2d(
     """
     x, depthwise, pointwise = as_tensors(x, depthwise, pointwise)
     shape = pointwise.shape
+    # Sizes that are known to be others; what is unknown may turn out as 1.
     if shape is not None and (len(shape) != 4 or not {*shape[:2]} <= {1, None}):
         message = f"pointwise filters are (1, 1, in * multiplier, out), got {show(shape)}"
         raise spec_error(message)
+    # 1. Each channel by itself, where the windows are.
     deep = depthwise_conv2d(x, depthwise, strides, padding, dilations)
+    # 2. Then pixel by pixel.
     return _convolution(2, deep, pointwise, 1, "VALID", 1, 1, name or "separable_conv2d")

@@ -25,6 +25,7 @@ def _examples(inputs: Sequence[Spec], blank: int) -> Shape:
         check_dtypes("the labels and lengths of ctc_loss", DtypeClass.INTEGER, spec)
     n: Shape = (None,)
     try:
+        # All have one first axis, and each may know it.
         for spec, rank in zip(inputs, (3, 2, 1, 1), strict=True):
             full = merge(spec.shape, (None,) * rank)
             n = merge(n, (full or (None,))[:1])
@@ -35,6 +36,7 @@ def _examples(inputs: Sequence[Spec], blank: int) -> Shape:
         )
         raise SpecError(message) from None
     classes = None if logits.shape is None else logits.shape[2]
+    # Refused: beyond the classes when their number is known; below 0 always.
     if blank < 0 or (classes is not None and blank >= classes):
         message = f"the blank of ctc_loss is one of the classes, got {blank} for logits {logits}"
         raise SpecError(message)
@@ -103,7 +105,7 @@ def _grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 
 def _grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    """For dy, in which it is linear; `dy` may be zeros, so the slopes are computed again for ones."""
+    """For dy, in which the gradient is linear."""
     if use.needs[0]:
         message = (
             "ctc_loss has no second derivative for its logits: it would need a pass over all pairs of times"
@@ -111,6 +113,7 @@ def _grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
         hint = "stop the gradient at one of the two; af.autodiff.jvp and the first gradient are there"
         raise GradientError(message, where=use.node.where, hint=hint)
     *given, dy = use.inputs
+    # Not the output over dy, in which there may be zeros: the slopes once more, for ones.
     slopes = build_one("ctc_loss_grad", [*given, ones_like(dy)], use.attrs)
     return None, None, None, None, sum(slopes * grad, axis=(1, 2))
 

@@ -70,6 +70,7 @@ def embedding_lookup(
     ...     af.nn.embedding_lookup(table, af.placeholder("int32", (None, 5), name="ids"))
     <Tensor embedding_lookup:0 (None, 5, 16) float32>
     """
+    # A partitioned variable knows itself how its rows are spread.
     parted = hasattr(params, "parts")
     shards = list(params) if isinstance(params, list | tuple) else [params]
     ids = as_tensor(ids)
@@ -78,18 +79,22 @@ def embedding_lookup(
         rest, rows = _check_shards(shards, strategy)
     route = params.route if parted else partial(_by_mod if strategy == "mod" else _by_div, rows)
     shards = list(params.parts) if parted else shards
+    # The padding need not be a row: row 0 is gathered in its place, and hidden below.
     wanted = ids if padding_id is None else where(equal(ids, padding_id), zeros_like(ids), ids)
     if parted:
         wanted = params.numbers(wanted)
     elif len(shards) > 1 and None not in rows:
+        # Against the table as a whole: a shard would see numbers of its own only.
         total = sum(n or 0 for n in rows)
         wanted = row_numbers(wanted, total, f"the table of {len(shards)} shards", from_end=False)
     if unique:
+        # Each row travels once.
         wanted, inverse = unique_inverse(wanted)
         found = gather(look_up(shards, wanted, route), inverse)
     else:
         found = look_up(shards, wanted, route)
     if padding_id is not None:
+        # Hidden by a choice, so that no gradient flows into the row that stood in.
         found = where(_beside(not_equal(ids, padding_id), rest), found, zeros_like(found))
     return identity(found, name=name or "embedding_lookup")
 
@@ -109,6 +114,7 @@ def _check_shards(shards: Sequence[Any], strategy: str) -> tuple[tuple[Dim, ...]
         if spec.shape is None or not spec.shape:
             message = f"a table of embeddings has a known rank of at least 1, got {spec}"
             raise SpecError(message)
+        # A row is of one shape, and each shard may know it.
         try:
             rest = merge(rest, spec.shape[1:])
         except SpecError:
@@ -129,10 +135,12 @@ def _check_rows(rows: Sequence[Dim], strategy: str) -> None:
     """Raises SpecError unless the rows are spread evenly over the shards, the first ones longer."""
     known = [r for r in rows if r is not None]
     if len(known) < len(rows):
+        # By "mod" a number needs only the count of the shards.
         if strategy == "div" and len(rows) > 1:
             message = f'"div" counts in the rows of every shard and needs them known, got {rows}'
             raise SpecError(message)
         return
+    # The first `extra` shards have a row more, with "mod" as with "div".
     base, extra = divmod(sum(known), len(known))
     even = [base + (i < extra) for i in range(len(known))]
     if known != even:
@@ -151,21 +159,29 @@ def look_up(shards: Sequence[Any], ids: Tensor, route: Route) -> Tensor:
     """
     if len(shards) == 1:
         return _gather(shards[0], ids)
+    # 1. Which shard has each row, and under which number.
     shard, row = route(reshape(ids, (-1,)))
     count = len(shards)
+    # 2. Each shard is told its numbers, and where in the result their rows belong.
     places = dynamic_partition(arange(size(ids)), shard, count)
     asked = dynamic_partition(row, shard, count)
+    # 3. It gathers them where it lives.
     parts = [_gather(table, numbers) for table, numbers in zip(shards, asked, strict=True)]
+    # 4. The rows come together in the order of the ids,
     stitched = dynamic_stitch(places, parts)
+    # and in their shape, which step 1 made flat.
     found = reshape(stitched, concat([shape(ids), shape(stitched)[1:]], 0))
     rest = stitched.shape
+    # What is known of the shape is not known to a computed reshape.
     return found if ids.shape is None or rest is None else ensure_shape(found, (*ids.shape, *rest[1:]))
 
 
 def _gather(table: Any, ids: Tensor) -> Tensor:
     """The rows of one table, gathered where it lives."""
+    # Not a variable: it has no place to go to.
     if isinstance(table, Tensor) or not hasattr(table, "as_tensor"):
         return gather(table, ids)
+    # The rows travel, not the table.
     with colocate_with(table):
         return gather(table, ids)
 
@@ -182,6 +198,7 @@ def _by_mod(rows: Sequence[Dim], ids: Tensor) -> tuple[Tensor, Tensor]:
 def _by_div(rows: Sequence[Dim], ids: Tensor) -> tuple[Tensor, Tensor]:
     base, extra = divmod(sum(r for r in rows if r is not None), len(rows))
     behind = subtract(ids, extra)  # counted as if all shards had `base` rows; one at least: 0 rows are none
+    # In the longer shards the first count is right and the second too low, behind them the other way round.
     shard = maximum(floor_divide(ids, base + 1), floor_divide(behind, max(base, 1)))
     row = where(less(shard, extra), remainder(ids, base + 1), remainder(behind, max(base, 1)))
     return _of_none(ids, shard), row
@@ -236,16 +253,19 @@ def embedding_bag(
         check_dtypes("embedding_bag", DtypeClass.FLOATING, rows.spec)
     rest = (rows.shape or ())[1:]
     if weights is None:
+        # Of weight 1 each: a sum of them counts the rows of a bag.
         given = ones_like(cast(as_tensor(ids), rows.dtype))
     else:
         rows, given = promote(rows, as_tensor(weights))
     dtype = rows.dtype
     if combiner != "max":
+        # Sums of halves are summed wider; a maximum loses nothing.
         rows, given = widen_half(rows), widen_half(given)
     if weights is not None:
         rows = multiply(rows, _beside(given, rest))
 
     def folded(fold: Callable[..., Tensor], unsorted: Callable[..., Tensor], values: Tensor) -> Tensor:
+        # Ascending segments tell themselves how many they are.
         if num_segments is None:
             return fold(values, segments)
         return unsorted(values, segments, num_segments)
@@ -255,9 +275,12 @@ def embedding_bag(
     else:
         found = folded(segment_sum, unsorted_segment_sum, rows)
     if combiner != "sum":
+        # What a bag holds: its weight, or how many rows.
         held = _beside(folded(segment_sum, unsorted_segment_sum, given), rest)
         if combiner == "mean":
+            # 0 over 0 of an empty bag is zeros.
             found = divide_no_nan(found, held)
         else:
+            # And so is the maximum of none.
             found = where(greater(held, 0), found, zeros_like(found))
     return identity(cast(found, dtype), name=name or "embedding_bag")

@@ -57,7 +57,9 @@ def local_response_normalisation(
         check_dtypes("local_response_normalisation", DtypeClass.FLOATING, x.spec)
     wide = widen_half(x)
     squares = square(wide)
+    # Channels become the one spatial axis, of images with one channel: then a window is the neighbourhood.
     rows = expand_dims(flatten(squares, 0, -2) if len(x.shape) > 1 else expand_dims(squares, 0), -1)
+    # The margins are zeros, and the mean with a divisor of 1 is the sum.
     sums = avg_pool(rows, size=(sum(both) + 1,), strides=1, padding=(both,), divisor=1)
     scale = as_tensor(float(bias), dtype=wide.dtype) + as_tensor(float(alpha), dtype=wide.dtype) * sums
     powers = pow(scale, as_tensor(-float(beta), dtype=wide.dtype))

@@ -62,7 +62,8 @@ def _floats(op_name: str, *values: Any) -> list[Tensor]:
 
 
 def _check_ranks(op_name: str, a: Tensor, b: Tensor) -> None:
-    """Raises SpecError for two of different ranks, scalars aside: (n, 1) and (n,) would give (n, n)."""
+    """Raises SpecError for two of different ranks, scalars aside."""
+    # (n, 1) and (n,) would broadcast to (n, n): a loss of every example against all labels.
     if a.spec.rank and b.spec.rank and a.spec.rank != b.spec.rank:
         message = f"{op_name} needs predictions and labels of as many axes, got {a.spec} and {b.spec}"
         with error_context(op_name):
@@ -84,12 +85,15 @@ def weighted_mean(values: Any, weights: Any, axis: Axis = None, *, name: str | N
     <Tensor weighted_mean:0 () float32>
     """
     values, weights = as_tensor(values), as_tensor(weights)
+    # A bool weight says which values count.
     if weights.dtype.kind == "b":
         weights = cast(weights, values.dtype)
     values, weights = _floats("weighted_mean", values, weights)
     dtype, values = values.dtype, widen_half(values)
+    # Made as large first: a weight that stands for many values counts as often.
     weights = broadcast_like(widen_half(weights), values)
     total = sum(multiply(values, weights), axis)
+    # Of no weight 0, not 0/0.
     return cast(divide_no_nan(total, sum(weights, axis), name=name or "weighted_mean"), dtype)
 
 
@@ -136,6 +140,8 @@ def sigmoid_cross_entropy(
     if positive_weight is None:
         return build_one("sigmoid_cross_entropy", [x, z], name=name)
     x, z, weight = _floats("sigmoid_cross_entropy", x, z, positive_weight)
+    # -log σ(x) is softplus(-x) and -log(1 - σ(x)) softplus(x), exact for all x; and infinite at one end,
+    # where the label 0 takes the term out.
     missed = multiply_no_nan(softplus(negative(x)), multiply(weight, z))
     return add(missed, multiply_no_nan(softplus(x), subtract(1, z)), name=name or "sigmoid_cross_entropy")
 
@@ -154,6 +160,7 @@ def binary_cross_entropy(probabilities: Any, labels: Any, *, name: str | None = 
     """
     p, z = _floats("binary_cross_entropy", probabilities, labels)
     _check_ranks("binary_cross_entropy", p, z)
+    # Right and certain: log 0 times 0 would be NaN, so log 1 stands in.
     certain = logical_and(equal(p, 1), equal(z, 1))
     of_others = multiply(subtract(1, z), log1p(negative(where(certain, zeros_like(p), p))))
     return negative(add(_x_log_y(z, p), of_others), name=name or "binary_cross_entropy")
@@ -162,6 +169,7 @@ def binary_cross_entropy(probabilities: Any, labels: Any, *, name: str | None = 
 def _x_log_y(x: Tensor, y: Tensor) -> Tensor:
     """x·log y, and 0 with gradient 0 where x is 0 and log y is not a finite number, unless y is NaN."""
     endless = logical_or(less_equal(y, 0), isinf(y))
+    # Of 1, not of y: the product is 0 all the same, and its gradient is finite.
     return multiply(x, log(where(logical_and(equal(x, 0), endless), ones_like(y), y)))
 
 
@@ -176,6 +184,7 @@ def kl_divergence(log_predictions: Any, labels: Any, axis: Axis = -1, *, name: s
     """
     log_q, p = given = _floats("kl_divergence", log_predictions, labels)
     log_q, p = map(widen_half, given)
+    # log q may be -inf where p is 0.
     found = sum(subtract(_x_log_y(p, p), multiply_no_nan(log_q, p)), axis, name=name or "kl_divergence")
     return cast(found, given[0].dtype)
 
@@ -221,6 +230,7 @@ def gaussian_nll(
         if not epsilon > 0:
             message = f"the epsilon of gaussian_nll must be positive, got {epsilon!r}"
             raise SpecError(message)
+    # Bounded, since a variance near 0 makes the loss unbounded; it gets no gradient there.
     v = maximum(variance, epsilon)
     twice = add(log(v), divide(square(subtract(mean, z)), v))
     return multiply(add(twice, log_of(2 * pi)) if full else twice, 0.5, name=name or "gaussian_nll")
@@ -282,6 +292,7 @@ def cosine_similarity(
     """
     a, b = _floats("cosine_similarity", a, b)
     a, b = _of_one_length(a, b, axis)
+    # Bounded, so that the vector 0 has a gradient.
     lengths = [maximum(vector_norm(v, axis, keepdims=True), epsilon) for v in (a, b)]
     units = [divide(v, length) for v, length in zip((a, b), lengths, strict=True)]
     return sum(multiply(*units), axis, name=name or "cosine_similarity")
@@ -289,11 +300,13 @@ def cosine_similarity(
 
 def _of_one_length(a: Tensor, b: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Both with the vectors that they broadcast to along `axis`; as they are where that is certain."""
+    # Of equal ranks the axis is the same in both and in what they broadcast to.
     if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape) > 0:
         with error_context("cosine_similarity"):
             at = axis_of(axis, len(a.shape))
         if a.shape[at] is not None and a.shape[at] == b.shape[at]:
             return a, b
+    # Else a size of 1 stands for several equal elements, and the length must count each.
     left, right = broadcast_arrays(a, b)
     return left, right
 

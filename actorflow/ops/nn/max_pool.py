@@ -82,6 +82,7 @@ def _max_pool_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Se
 
 
 def _max_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # None to x: a little change moves no maximum.
     return None, max_pool_gather(use.inputs[0], grad, **use.attrs)
 
 
@@ -116,6 +117,7 @@ def _max_pool_gather_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> 
 
 
 def _max_pool_gather_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # None to x: a little change moves no maximum.
     return None, max_pool_grad(use.inputs[0], grad, **use.attrs)
 
 
@@ -202,13 +204,18 @@ def max_unpool(x: Any, places: Any, size: Sequence[int], *, name: str | None = N
     if x.shape is None:
         message = f"max_unpool needs the rank of x, got {x.spec}"
         raise spec_error(message, "name it with af.arrays.ensure_shape")
+    # The pixels of each image in one row, as places count them.
     values, at = flatten(x, 1, -2), flatten(places, 1, -2)
+    # One zero for each image and channel, whose numbers need not be known, and as many pixels as there will
+    # be.
     one = zeros_like(sum(values, 1, keepdims=True))
     blank = pad(one, ((0, 0), (0, prod(plane) - 1), (0, 0)))
     filled = put_along_axis(blank, at, values, 1)
     ends = x.shape[0], x.shape[-1]
+    # Reshape finds out one size, unless another is 0: then any would do.
     if None not in ends or (ends.count(None) == 1 and 0 not in ends):
         n, channels = (-1 if d is None else d for d in ends)
         return reshape(filled, (n, *plane, channels), name=name)
+    # Else they are read in the step.
     known = shape(x)
     return reshape(filled, stack([known[0], *plane, known[-1]]), name=name)

@@ -74,10 +74,12 @@ def batch_norm(
     x = as_tensor(x)
     with error_context("batch_norm"):
         rank = len(_axes("batch_norm", x, 2))
+        # Of axes given, scale and offset may be anything that broadcasts to x.
         axes = tuple(range(rank - 1)) if axis is None else axes_of(axis, rank)
         if axis is None:
             _check_channels("batch_norm", x.spec, scale, offset)
     y, middle, variance = build_normalise(x, scale, offset, axes, epsilon, name=name or "batch_norm")
+    # The op keeps the folded axes with size 1.
     return y, squeeze(middle, axes), squeeze(variance, axes)
 
 
@@ -100,15 +102,18 @@ def batch_norm_with(
     x = as_tensor(x)
     names = ("mean", "variance", "scale", "offset")
     given = (mean, variance, scale, offset)
+    # Mean and variance have no default: a None of theirs is refused as any value is.
     found = {
         name: as_tensor(v) for name, v in zip(names, given, strict=True) if v is not None or name in names[:2]
     }
     with error_context("batch_norm_with"):
         for what, tensor in found.items():
             check_broadcasts(what, tensor.spec, x.spec)
+        # Statistics are not compared: those of halves are float32.
         check_dtypes(
             "batch_norm_with", DtypeClass.FLOATING, x.spec, *(found[n].spec for n in names[2:] if n in found)
         )
+    # One factor for variance and scale, as small as they are.
     slope = rsqrt(add(found["variance"], epsilon))
     if scale is not None:
         slope = multiply(slope, widen_half(found["scale"]))
@@ -217,8 +222,10 @@ def group_norm(
             message = f"group_norm needs channels that {groups} groups divide evenly, got {x.spec}"
             raise SpecError(message, hint="channels are the last axis")
     parts = (groups, channels // groups)
+    # All but the examples and the groups, whose axis is `len(lead)`.
     axes = (*range(1, len(lead)), len(lead) + 1)
     grouped = reshape_channels(x, x, parts)
+    # The affine parts are of a channel, so grouped alike.
     affine = [None if v is None else reshape(v, parts) for v in (scale, offset)]
     y = build_normalise(grouped, affine[0], affine[1], axes, epsilon, name="normalised")[0]
     return reshape_like(y, x, name=name or "group_norm")

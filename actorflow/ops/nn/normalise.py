@@ -42,6 +42,7 @@ def check_broadcasts(what: str, given: Spec, x: Spec) -> None:
     """Raises SpecError unless `given` broadcasts to x without making it larger."""
     if x.shape is None or given.shape is None:
         return
+    # Aligned at the last axis, as broadcasting does.
     own = (1,) * (len(x.shape) - len(given.shape)) + given.shape
     pairs = zip(own, x.shape, strict=False)
     if len(own) != len(x.shape) or any(s != 1 and None not in (s, d) and s != d for s, d in pairs):
@@ -68,14 +69,18 @@ def _normalise_gradient(
 ) -> Grads:
     x, *affine = use.inputs
     mean, variance = use.outputs[1:]
+    # No gradient of the values when only statistics were used.
     grads: list[Tensor | None] = [None] * len(use.inputs)
     if dy is not None:
         grads = list(build("normalise_grad", [dy, x, mean, variance, *affine], use.attrs))
+    # Of no elements there is nothing to share, and nothing to divide by 0.
     n = maximum(count(x, use.attrs["axis"]), 1)
     slopes = [] if grads[0] is None else [grads[0]]
+    # Without centre the mean is the constant 0.
     if to_mean is not None and use.attrs["centre"]:
         share = divide(to_mean, n)
         slopes.append(cast(broadcast_like(share, x), x.dtype))
+    # 2·(x - mean)/n; through the mean nothing, since deviations add up to 0.
     if to_variance is not None:
         share = divide(multiply(to_variance, 2), n)
         slopes.append(cast(multiply(share, subtract(widen_half(x), mean)), x.dtype))
@@ -95,8 +100,10 @@ def build_normalise(
     *,
     name: str | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Adds the node of `normalise`, and the offset to its values when there is no scale before it."""
+    """Adds the node of `normalise`, and the offset behind it where the node cannot take it."""
     inputs = [as_tensor(v) for v in ((x,) if scale is None else (x, scale))]
+    # Scale and offset are told apart by place: an offset alone would be taken for a scale, and is added
+    # behind.
     if offset is not None and scale is not None:
         inputs.append(as_tensor(offset))
     found = plain_axis(axis)
@@ -152,15 +159,14 @@ def _grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 
 def _grad_gradient(use: Use, to_dx: Tensor | None, *to_affine: Tensor | None) -> Grads:
-    """Gradients of the gradients: those of dx = r·(h - centre·mean(h) - y·mean(h·y)), h = dy·scale.
-
-    That is linear and symmetric in h, so its own gradient for h is the same op without a scale.
-    """
+    """Gradients of the gradients: those of dx = r·(h - centre·mean(h) - y·mean(h·y)), h = dy·scale."""
     dy, x, middle, variance, *affine = map(widen_half, use.inputs)
     axis, epsilon = use.attrs["axis"], use.attrs["epsilon"]
     r = rsqrt(add(variance, epsilon))
+    # y is what it is before scale and offset.
     far = subtract(x, middle)
     y = multiply(far, r)
+    # Either may not be there, as input or as gradient.
     to_scale, to_offset = (*(None if g is None else widen_half(g) for g in to_affine), None, None)[:2]
     to_dy: list[Tensor] = []
     to_y: list[Tensor] = []
@@ -168,26 +174,35 @@ def _grad_gradient(use: Use, to_dx: Tensor | None, *to_affine: Tensor | None) ->
     scale_grad: Tensor | None = None
     if to_dx is not None:
         g, h = widen_half(to_dx), multiply(dy, affine[0]) if affine else dy
+        # dx is linear and symmetric in h, so its own gradient for h is the same op, without a scale.
         back: Tensor = build_one("normalise_grad", [g, x, middle, variance], use.attrs)
+        # h = dy·scale: on to both.
         to_dy.append(multiply(back, affine[0]) if affine else back)
         along_h, along_g = (mean(multiply(v, y), axis, keepdims=True) for v in (h, g))
+        # By y, which is there twice: as a factor and in the mean.
         to_y.append(negative(multiply(r, add(multiply(g, along_h), multiply(h, along_g)))))
+        # By r, of which dx is a multiple.
         to_r.append(divide(sum(multiply(g, widen_half(use.outputs[0])), axis, keepdims=True), r))
         if affine:
             scale_grad = unbroadcast(multiply(back, dy), affine[0], x)
+    # Of Σ dy·y.
     if to_scale is not None:
         to_dy.append(multiply(y, to_scale))
         to_y.append(multiply(dy, broadcast_like(to_scale, x)))
+    # Of Σ dy.
     if to_offset is not None:
         to_dy.append(broadcast_like(to_offset, x))
     to_x: Tensor | None = None
     to_middle: Tensor | None = None
     to_variance: Tensor | None = None
+    # y = (x - mean)·r: what y gets goes on to all three.
     if to_y:
         slope = _total(to_y)
         to_x = multiply(slope, r)
         to_middle = negative(sum(to_x, axis, keepdims=True))
         to_r.append(sum(multiply(slope, far), axis, keepdims=True))
+        # r = (variance + epsilon)^(-1/2), so its slope is -r³/2. Statistics are inputs here: `normalise`
+        # takes on to x what flows to them.
         to_variance = multiply(multiply(_total(to_r), -0.5), multiply(r, square(r)))
     found = (_total(to_dy), to_x, to_middle, to_variance, scale_grad, None)[: len(use.inputs)]
     return tuple(None if g is None else cast(g, x.dtype) for g, x in zip(found, use.inputs, strict=True))

@@ -72,6 +72,7 @@ def _extract_patches_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]
 
 
 def _extract_patches_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # Linear in grad; x lends its shape.
     return (extract_patches(grad, **use.attrs), None)
 
 

@@ -36,6 +36,7 @@ def _shapes(op_name: str, gates: Spec, states: Specs, count: int) -> tuple[Shape
     if 0 in (gates.rank, *(state.rank for state in states)) or (wide or 0) % count:
         raise SpecError(message)
     found: Shape = None
+    # `count` gates to a unit; the states may know more.
     if gates.shape is not None:
         found = (*gates.shape[:-1], None if wide is None else wide // count)
     try:
@@ -64,10 +65,12 @@ def _lstm_gradient(
     to_gates: Tensor | None = None
     to_c: Tensor | None = None
     if dh is not None or dc is not None:
+        # One op for both, so a gradient that is not there is zeros.
         dh = zeros_like(h) if dh is None else dh
         dc = zeros_like(after) if dc is None else dc
         to_gates, to_c = lstm_step_grad(activated, c, after, dh, dc)
     if da is not None:  # only derivatives of the second order use the activated gates
+        # In the activated gates the slopes are products, and no exponentials.
         i, f, g, o = split(activated, 4, -1)
         slopes = concat([_slope(i), _slope(f), subtract(1, square(g)), _slope(o)], -1)
         more = multiply(da, slopes)
@@ -101,6 +104,7 @@ def _lstm_grad_gradient(use: Use, to_gates: Tensor | None, to_c: Tensor | None) 
     """The rule of `lstm_step_grad`, of each of its terms by hand; `u_` is a slope, `v_` what flows back."""
     activated, c, after, dh, dc = use.inputs
     i, f, g, o = split(activated, 4, -1)
+    # The op once more: t = tanh(next c), and ds is what flows into the next c, from itself and through h.
     t = tanh(after)
     ut = subtract(1, square(t))
     ui, uf, ug, uo = _slope(i), _slope(f), subtract(1, square(g)), _slope(o)
@@ -108,12 +112,15 @@ def _lstm_grad_gradient(use: Use, to_gates: Tensor | None, to_c: Tensor | None) 
     to_c = zeros_like(c) if to_c is None else to_c
     to_gates = zeros_like(activated) if to_gates is None else to_gates
     vi, vf, vg, vo = split(to_gates, 4, -1)
+    # Its outputs are ds·g·ui, ds·c·uf, ds·i·ug and dh·t·uo for the gates, and ds·f for c.
     v_ds = _sum(_product(vi, g, ui), _product(vf, c, uf), _product(vg, i, ug), multiply(to_c, f))
     v_do = multiply(vo, uo)
+    # Each gate is there twice: as a factor, and in its own slope.
     v_i = add(_product(vi, ds, g, _bend(i)), _product(vg, ds, ug))
     v_f = add(_product(vf, ds, c, _bend(f)), multiply(to_c, ds))
     v_g = subtract(_product(vi, ds, ui), _product(vg, ds, i, g, 2))
     v_o = add(_product(vo, dh, t, _bend(o)), _product(v_ds, dh, ut))
+    # And t, in o's and by its slope in ds.
     v_t = subtract(multiply(v_do, dh), _product(v_ds, dh, o, t, 2))
     return (
         concat([v_i, v_f, v_g, v_o], -1),

@@ -27,6 +27,7 @@ Scale = float | Sequence[float]
 
 def _build(op_name: str, inputs: Sequence[Any], size: Any, scale: Any, *how: Any, name: str | None) -> Tensor:
     """Builds an op of this module: what is computed in the step is an input, the rest attributes."""
+    # Told apart by their dtype in the rule, so in any order.
     computed = [given for given in (size, scale) if isinstance(given, Tensor)]
     attrs = _attrs(inputs[-1], size, scale, *how)
     return build_one(op_name, [*inputs, *computed], attrs, name=name)
@@ -56,6 +57,7 @@ def _attrs(
     if antialias and method == "nearest":
         message = "antialias widens weights, and nearest has none"
         raise spec_error(message, 'use method="linear" or "cubic"')
+    # With both the size says how many elements; here it says how many axes.
     known_size, known_scale = (None if isinstance(given, Tensor) else given for given in (size, scale))
     told = known_scale if known_size is None else known_size
     rank = 0 if told is None else rank_of(x, told)
@@ -87,6 +89,7 @@ def _resized_shape(x: Shape, attrs: Mapping[str, Attr], computed: Sequence[Spec]
     if rank is None:
         return None
     lengths = spatial(x, rank)
+    # A size of the step, or one by a scale of the step: only the number of axes is known.
     if any(spec.dtype.kind in "iu" for spec in computed) or (computed and size is None):
         size = (None,) * rank
     if size is None:
@@ -102,6 +105,7 @@ def _rank(x: Shape, known: Sequence[Any], computed: Sequence[Spec]) -> int | Non
     Of what is computed in the step, integers are sizes and floating numbers scales.
     """
     kinds = ["iu" if spec.dtype.kind in "iu" else "f" for spec in computed]
+    # One of each kind at most, since only the kind tells which is which.
     if len(computed) > 2 or len({*kinds}) != len(kinds) or any(s.dtype.kind in "bc" for s in computed):
         given = ", ".join(map(str, computed))
         message = f"a computed size is a vector of integers and a scale one of floating numbers, got {given}"
@@ -110,6 +114,7 @@ def _rank(x: Shape, known: Sequence[Any], computed: Sequence[Spec]) -> int | Non
         if spec.shape is not None and len(spec.shape) != 1:
             message = f"a computed size or scale is a vector, a number for each spatial axis, got {spec}"
             raise SpecError(message)
+    # All that know the number of spatial axes must agree; two axes of x are none.
     counts = {spec.shape[0] for spec in computed if spec.shape is not None}
     counts |= {len(each) for each in known if each is not None}
     counts |= set() if x is None else {len(x) - 2}
@@ -129,6 +134,7 @@ def _check_some(n: Dim, m: Dim, x: Shape) -> None:
 
 
 def _check_dtypes(op_name: str, attrs: Mapping[str, Attr], *inputs: Spec) -> None:
+    # Nearest copies elements of any kind; all else weighs them, and so does any gradient.
     takes = DtypeClass.ANY if attrs["method"] == "nearest" and op_name == "resize" else DtypeClass.FLOATING
     check_dtypes(op_name, takes, *inputs)
 
@@ -207,6 +213,7 @@ def _resize_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 
 def _resize_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     computed = use.inputs[2:]
+    # Linear in dy; x lends its shape.
     return build_one("resize", [grad, *computed], use.attrs), None, *(None for _ in computed)
 
 

@@ -39,6 +39,7 @@ def sequence_mask(
     lengths = as_tensor(lengths)
     with error_context("sequence_mask"):
         check_dtypes("sequence_mask", DtypeClass.INTEGER, lengths.spec)
+    # As long as the longest of this step.
     places = arange(max(lengths)) if longest is None else arange(longest, dtype=lengths.dtype)
     return cast(less(places, expand_dims(lengths, -1), name=name), dtype)
 
@@ -52,6 +53,7 @@ def _reverse_sequence_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) ->
     if x.shape is None:
         return (x,)
     axes = (attrs["axis"], attrs["batch_axis"])
+    # Also refuses that both are one axis.
     axes_of(axes, len(x.shape))
     try:
         merge((x.shape[axes[1]],), lengths.shape)
@@ -62,6 +64,7 @@ def _reverse_sequence_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) ->
 
 
 def _reverse_sequence_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    # It undoes itself.
     return (reverse_sequence(grad, use.inputs[1], **use.attrs), None)
 
 

@@ -28,6 +28,7 @@ ASKED_WITH = (
 def rank_of(x: Tensor, size: Any) -> int:
     """Returns how many spatial axes there are: as many as `size` has numbers, or else as x has."""
     own = None if x.shape is None else len(x.shape) - 2
+    # Where the two differ x counts, and `sizes` says what is wrong.
     if isinstance(size, Sequence) and own in (None, len(size)):
         return len(size)
     if own is None:
@@ -93,4 +94,5 @@ def pooled_shape(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
     """Returns the shape of one value for each window and channel; SpecError when none fits."""
     n, *lengths, channels = image_axes(x, len(attrs["size"]))
     slide = {name: attrs[name] for name in ("strides", "dilations", "padding", "ceil_mode")}
+    # Every window holds an element of the image: of none there is no maximum and no mean.
     return (n, *counts(lengths, attrs["size"], **slide, occupied=True), channels)

@@ -49,6 +49,7 @@ def _softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 def _through_softmax(y: Tensor, dy: Tensor, axis: int) -> Tensor:
     """The gradient for x of `sum(dy * y)`, y = softmax(x)."""
     along: Tensor = y * dy
+    # Every x is in the sum that divides all y.
     return subtract(along, y * sum(along, axis, keepdims=True))
 
 
@@ -71,6 +72,7 @@ def softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
 
 def _log_softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     (y,) = use.outputs
+    # exp(y) is the softmax again.
     return (dy - exp(y) * sum(dy, use.attrs["axis"], keepdims=True),)
 
 
@@ -174,13 +176,17 @@ def softmax_cross_entropy(
         if is_floating(labels.dtype):
             _check_probabilities(logits.spec, labels.spec, ignore)
     if is_floating(labels.dtype):
+        # log softmax may be -inf where the probability is 0.
         loss = negative(sum(multiply_no_nan(log_softmax(logits), labels), -1), name=name)
     else:
+        # The ignored number need not be a class: 0 stands in for it, and its loss is taken out below.
         counted = labels if ignore is None else where(equal(labels, ignore), zeros_like(labels), labels)
         loss = build_one("softmax_cross_entropy", [logits, counted], name=name)
     if smoothing:
+        # The loss of an even label: the mean over classes of what each would cost.
         even = subtract(logsumexp(logits, -1), mean(logits, -1))
         loss = lerp(loss, even, smoothing)
+    # ORDER: behind the smoothing, which would give the ignored a loss again.
     return loss if ignore is None else where(equal(labels, ignore), zeros_like(loss), loss)
 
 
@@ -193,7 +199,9 @@ def _cross_entropy_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) 
 
 def _cross_entropy_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     logits, labels, dy = use.inputs
+    # The label is constant in it: only softmax moves.
     to_logits = _through_softmax(softmax(logits), grad, -1) * expand_dims(dy, -1)
+    # Linear in dy; for ones, since dy may be 0.
     to_dy = sum(grad * softmax_cross_entropy_grad(logits, labels, ones_like(dy)), -1)
     return to_logits, None, to_dy
 
@@ -218,6 +226,7 @@ def _dropout_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
 
 def _dropout_gradient(use: Use, dy: Tensor | None, to_factors: Tensor | None) -> Sequence[Tensor | None]:
     _, factors = use.outputs
+    # By the factors of the forward draw; another draw would drop others.
     return (None if dy is None else dy * factors,)
 
 
@@ -259,7 +268,9 @@ def dropout(
             message = f"dropout needs a known rank to drop whole axes, got {values.spec}"
             raise SpecError(message, hint="say it with af.arrays.ensure_shape")
         axes = axes_of(whole, len(values.shape))
+    # One element for an axis that goes as a whole: it broadcasts.
     cut = tuple(builtins.slice(None, 1 if i in axes else None) for i in range(len(values.shape)))
+    # Of ones, dropout gives the factors.
     return multiply(values, build("dropout", [ones_like(slice(values, cut))], attrs)[0], name=name)
 
 
@@ -291,8 +302,10 @@ def alpha_dropout(
     if not training or rate == 0:
         return values
     lowest, kept = -1.7580993408473766, 1 - rate  # -scale·alpha of selu
+    # a and b take mean and variance back to 0 and 1, of inputs that have those.
     a = 1 / sqrt(kept + lowest**2 * rate * kept)
     b = -a * rate * lowest
+    # Only which are 0 counts: what is kept is not scaled by 1/(1 - rate) here.
     factors = build("dropout", [ones_like(values)], {"rate": float(rate), "seed": node_seed(seed)})[0]
     held = where(greater(factors, 0), values, lowest)
     return add(multiply(held, a), b, name=name)

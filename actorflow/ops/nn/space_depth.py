@@ -113,6 +113,7 @@ def _space_to_batch_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
     shape = _batch_dims("space_to_batch", x, block)
     if shape is None:
         return (x,)
+    # The margins count before the block divides.
     inner = [
         _divide(None if d is None else d + a + b, by, "space_to_batch", x)
         for d, by, (a, b) in zip(shape[1:], block, margins, strict=False)
@@ -147,6 +148,7 @@ def _batch_to_space_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
     shape = _batch_dims("batch_to_space", x, block)
     if shape is None:
         return (x,)
+    # The margins are cut off what the blocks give.
     inner = [
         None if d is None else d * by - a - b
         for d, by, (a, b) in zip(shape[1:], block, margins, strict=False)

@@ -126,11 +126,13 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
             message = f"accumulator {self.name!r} takes dense gradients, got {grad!r:.60}"
             hint = "af.state.SparseConditionalAccumulator takes some rows; grad.to_dense() is all of them"
             raise handle_arguments.spec_error(message, hint)
+        # Numbers take the accumulator's dtype; a tensor of another is refused by the rule.
         tensors = [as_typed_tensor(grad, self.spec.dtype), as_typed_tensor(local_step, _INT64)]
         return self._ask_one("accumulator_apply_grad", tensors)
 
     def take_grad(self, num_required: int) -> Tensor:
         """Takes the mean or sum of all gradients, once there are `num_required`; waits for them."""
+        # Known while the graph is built: how long a take waits is no matter of a step.
         n = handle_arguments.whole(num_required, "the number of gradients to take", 1)
         return self._ask_one("accumulator_take_grad", [], num_required=n)
 
@@ -179,6 +181,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
         line = source_line()
         found = _spec(dtype, shape, reduction)
         if not found.is_static or not found.rank:
+            # A take gives whole rows of the table, so their sizes must be known; and it has rows.
             message = f"a sparse accumulator knows the shape of the whole table, got {show(found.shape)}"
             raise handle_arguments.spec_error(message, 'for instance ("float32", (1000, 16))')
         each = handle_arguments.flag(per_index, "per_index")
@@ -202,6 +205,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
         Raises:
             SpecError: when gradient or step do not fit; in the step, for an index that names no row.
         """
+        # What a fetch of slices gave may be put in as it came.
         if isinstance(grad, Slices):
             grad = IndexedSlices(*grad)
         if not isinstance(grad, IndexedSlices):
@@ -212,6 +216,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
             )
             raise handle_arguments.spec_error(message, hint)
         try:
+            # The shape of the whole; values and indices are looked at by the rule.
             merge(grad.shape, self.spec.shape)
         except SpecError:
             message = f"a gradient for accumulator {self.name!r} must fit {self.spec}, got {grad.spec}"
@@ -229,6 +234,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
 def _spec(dtype: Any, shape: Any, reduction: Any) -> Spec:
     found = handle_arguments.check_spec("an accumulator", dtype, shape)
     how = handle_arguments.choice(reduction, "the reduction of an accumulator", _REDUCTIONS)
+    # A mean of integers is none.
     takes = DtypeClass.INEXACT if how == "mean" else DtypeClass.NUMBER
     if not takes.accepts(found.dtype):
         message = f"the {how} of an accumulator is of {takes.value}, got {found}"
@@ -254,6 +260,7 @@ def _check_spec(attrs: Mapping[str, Attr]) -> Spec:
 def _rows(attrs: Mapping[str, Attr]) -> Spec:
     """Some rows of what the accumulator holds."""
     whole = _check_spec(attrs)
+    # Some rows: how many differs from gradient to gradient.
     return Spec(None if whole.shape is None else (None, *whole.shape[1:]), whole.dtype)
 
 
@@ -287,6 +294,7 @@ def _sparse_take_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
     return _rows(attrs), spec("int64", (None,))
 
 
+# fills: takes of other steps may wait for it.
 method("accumulator_apply_grad", _apply_spec, Effect.WRITE, ConditionalAccumulator.apply_grad, fills=True)
 method("accumulator_take_grad", _take_spec, Effect.WAIT, ConditionalAccumulator.take_grad)
 method(

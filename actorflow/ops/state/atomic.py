@@ -78,6 +78,7 @@ def atomic(
     graph, line = current(), source_line()
     names = _check(graph, variables, name, Where(defined_at=line))
     local = _free(graph, name)
+    # ORDER: `in_order` sorts the locks: all blocks take them in one order, so no ring of waits can form.
     block = Block(f"{graph.scope.name}{local}", in_order(names, graph.resources), line)
     return _building(graph, local, block)
 
@@ -87,17 +88,22 @@ def _building(graph: Graph, local: str, block: Block) -> Iterator[Atomic]:
     """Builds the locks, then what the user does inside, then the end; `local` is the name in the scope."""
     outer = graph.scope
     attrs: dict[str, Attr] = {"resources": block.resources, "block": block.name}
+    # Locks one after the other, each waiting for the one before.
     controls = outer.controls
     for resource in block.resources:
         with graph.use_scope(replace(outer, controls=controls)):
             lock = f"{local}/lock/{resource.removeprefix(outer.name)}"
             (locked,) = build("lock_variable", [], {"resource": resource, **attrs}, name=lock)
+        # What is built inside waits for the last lock.
         controls = (*outer.controls, locked.port.node)
+    # Nodes from here on are those of the block.
     handle, first = Atomic(block.name), len(graph)
     try:
         with graph.use_scope(replace(outer, controls=controls, block=block)):
             yield handle
+    # Also where building failed: locks without an end would stay.
     finally:
+        # ORDER: the end waits for every write, so the block commits all of them.
         writes = [n.id for n in graph.nodes[first:] if lookup(n.op).effect is Effect.WRITE]
         with graph.use_scope(replace(outer, controls=(*controls, *writes))):
             (handle._done,) = build("unlock_variables", [], attrs, name=f"{local}/end")
@@ -105,6 +111,7 @@ def _building(graph: Graph, local: str, block: Block) -> Iterator[Atomic]:
 
 def _check(graph: Graph, variables: Sequence[Any], name: str, where: Where) -> list[str]:
     """Returns the names of the variables of a block; GraphError when there can be no such block."""
+    # Nested blocks would take their locks out of order.
     if graph.scope.block is not None:
         outer = graph.scope.block
         message = (
@@ -116,6 +123,7 @@ def _check(graph: Graph, variables: Sequence[Any], name: str, where: Where) -> l
     if not isinstance(given, str) or not given:
         message = f"the name of an atomic block is a text and not empty, got {name!r:.60}"
         raise GraphError(message, where=where)
+    # A partitioned variable is locked by all of its parts.
     locked = parts_of(variables)
     check_variables("an atomic block locks", locked)
     names = [variable.name for variable in locked]
@@ -127,6 +135,7 @@ def _check(graph: Graph, variables: Sequence[Any], name: str, where: Where) -> l
 
 def _free(graph: Graph, name: str) -> str:
     """Returns the name, numbered when another block of the graph has it."""
+    # Ends carry the name of their block, so the nodes tell which are taken.
     taken = {node.attrs["block"] for node in graph.nodes if node.op == "unlock_variables"}
     free, n = name, 0
     while f"{graph.scope.name}{free}" in taken:

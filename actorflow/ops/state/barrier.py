@@ -120,6 +120,7 @@ class Barrier(Handle[BarrierDef]):
             StateError: in the step, when a key has that component already, or is one too many.
             QueueClosed: in the step, for a new key after a close, or for any after one that cancels.
         """
+        # By number in the node: names are the handle's.
         k = self._number(component)
         tensors = [as_typed_tensor(keys, BYTES), as_typed_tensor(values, self.components[k].dtype)]
         return self._ask_one("barrier_insert_many", tensors, component=k)
@@ -137,6 +138,7 @@ class Barrier(Handle[BarrierDef]):
         count = handle_arguments.whole(n, "the number of tuples to take", 0)
         small = handle_arguments.flag(allow_small_batch, "allow_small_batch")
         indices, keys, *columns = self._ask("barrier_take_many", [], n=count, allow_small_batch=small)
+        # As they were put in: by names a dict.
         if self.names is not None:
             return TakenTuples(indices, keys, dict(zip(self.names, columns, strict=True)))
         return TakenTuples(indices, keys, tuple(columns))
@@ -187,6 +189,7 @@ def _components(dtypes: Any, shapes: Any) -> tuple[Spec, ...]:
             message, "tuples are stacked when they are taken, so sizes must be known"
         )
     sizes = list(shapes)
+    # A tuple of sizes and a list of shapes look alike: of one component it is the shape.
     if len(many) == 1 and isinstance(shapes, tuple) and not any(isinstance(s, tuple) for s in shapes):
         sizes = [shapes]  # one shape for one component
     if len(sizes) != len(many) or not many:
@@ -194,6 +197,7 @@ def _components(dtypes: Any, shapes: Any) -> tuple[Spec, ...]:
         raise handle_arguments.spec_error(message)
     found = tuple(handle_arguments.check_spec("a barrier", d, s) for d, s in zip(many, sizes, strict=True))
     for k, each in enumerate(found):
+        # Complete tuples are stacked, so every key's values have one shape.
         if not each.is_static or 0 in (each.shape or ()):
             message = f"component {k} of a barrier has elements, and as many for every key, got {each}"
             raise handle_arguments.spec_error(message, "tuples are stacked when they are taken")
@@ -222,6 +226,7 @@ def _insert_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
         message = f"the keys of barrier {attrs['resource']!r} are a vector of bytes, got {keys}"
         raise SpecError(message, hint="text is given as bytes" if keys.dtype == BYTES else None)
     component = _check_specs(attrs)[k]
+    # One value for each key, along axis 0.
     check_fits(values, Spec((None, *(component.shape or ())), component.dtype), f"a batch for {what}")
     try:
         merge(keys.shape, None if values.shape is None else values.shape[:1])
@@ -232,11 +237,13 @@ def _insert_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 
 def _take_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    # A small batch may have any number of tuples.
     n = None if attrs["allow_small_batch"] else attrs["n"]
     stacked = [Spec((n, *(c.shape or ())), c.dtype) for c in _check_specs(attrs)]
     return (Spec((n,), as_dtype("int64")), Spec((n,), BYTES), *stacked)
 
 
+# Rules are asked with each dtype, to learn which the op takes.
 _ASKED = tuple(
     {"resource": "", "component": 0, "n": 1, "allow_small_batch": False, "dtypes": (d,), "shapes": (None,)}
     for d in (*NAMES, name_of(BYTES))

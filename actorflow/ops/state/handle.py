@@ -28,6 +28,7 @@ class Handle(Generic[Definition]):
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Has the methods of a kind of state build into its graph where none is open."""
+        # As ops do, which have the graph of their inputs.
         super().__init_subclass__(**settings)
         methods_in_own_graph(cls)
 
@@ -35,6 +36,7 @@ class Handle(Generic[Definition]):
         """Declares the state in the current graph."""
         self.definition = definition
         self.graph = root_of(current())
+        # At once: the graph refuses a name that is taken before any node has it.
         self.graph.add_resource(definition)
 
     @property
@@ -58,6 +60,7 @@ class Handle(Generic[Definition]):
         return {}
 
     def _attrs(self, extra: Mapping[str, Attr]) -> dict[str, Attr]:
+        # Nodes name the resource; the same name in another graph is other state.
         if self.graph is not root_of(current()):
             message = f"{self!r} belongs to another graph"
             hint = "build both inside one `with Graph()`"
@@ -65,12 +68,14 @@ class Handle(Generic[Definition]):
         return {"resource": self.name, **self._spec_attrs(), **extra}
 
     def _local(self, op_name: str) -> str:
+        # Nodes are named after the resource: counter/next.
         verb = op_name.removeprefix(f"{self.definition.kind}_")
         return f"{self.name.removeprefix(current().scope.name)}/{verb}"
 
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:
     """Returns the full name; a default gets a number when it is taken, for another it is an error."""
+    # State that is made inside would begin before the locks and end with them.
     if graph.scope.block is not None:
         message = f"a {default} is made outside of atomic blocks, got one inside {graph.scope.block.name!r}"
         raise GraphError(message, where=where, hint="make it before the block")
@@ -78,6 +83,7 @@ def resource_name(graph: Graph, name: str | None, default: str, where: Where) ->
     if given is not None and (not isinstance(given, str) or not given):
         message = f"the name of a {default} is a text and not empty, got {name!r:.60}"
         raise GraphError(message, where=where)
+    # A name that was asked for is taken or refused; a default is numbered.
     if name is not None:
         full = f"{graph.scope.name}{name}"
         try:
@@ -105,6 +111,7 @@ def shared_name_of(graph: Graph, shared_name: str | None, kind: str, where: Wher
     if not isinstance(given, str) or not given:
         message = f"the shared name of a {kind} is a text and not empty, got {shared_name!r:.60}"
         raise GraphError(message, where=where, hint="leave it out to keep the state private")
+    # The container that is open here, not where the state is used.
     container = graph.scope.container
     try:
         graph.check_shared(container, given)
@@ -130,6 +137,7 @@ def as_typed_tensor(value: Any, dtype: DType, *, convert: bool = False) -> Tenso
     Raises:
         SpecError: when numbers would lose their fraction or their imaginary part, or are too large.
     """
+    # Tensors and arrays keep their dtype, and are refused where it does not fit.
     if isinstance(value, Tensor) or hasattr(value, "as_tensor") or (hasattr(value, "dtype") and not convert):
         return as_tensor(value)
     try:

@@ -89,18 +89,21 @@ class HashTable(Handle[HashTableDef]):
         if not value.is_static:
             message = f"the values of a table have one shape, all of it known, got {value}"
             raise handle_arguments.spec_error(message)
+        # Known while the graph is built: the actor has it before any step.
         first = _constant(default, value, "the default of a table")
         begun = None if initial is None else _contents(initial, key, value)
         changes = handle_arguments.flag(mutable, "mutable")
         most = handle_arguments.limit(max_size, "the max_size of a table")
         self.oov_buckets = handle_arguments.whole(oov_buckets, "oov_buckets", 0)
         self._buckets_from = 0 if begun is None else len(begun[0])
+        # Numbers of buckets follow the count of keys, which must not change then.
         if self.oov_buckets and (changes or begun is None or value != Spec((), _INT64)):
             message = (
                 "oov_buckets are for a table from `initial` to int64 scalars with mutable=False, "
                 f"got values {value}, mutable={changes}"
             )
             raise handle_arguments.spec_error(message)
+        # Two graphs may count their keys differently.
         if self.oov_buckets and shared_name is not None:
             message = f"a table with oov_buckets is not shared, got shared_name {shared_name!r:.60}"
             hint = "it never changes, so make one in each graph; or do without oov_buckets"
@@ -110,6 +113,7 @@ class HashTable(Handle[HashTableDef]):
             raise handle_arguments.spec_error(message)
         wanted = resource_name(graph, name, "hash_table", Where(defined_at=line))
         local = wanted.removeprefix(graph.scope.name)
+        # Contents are constants of the graph, which sessions read when they make the table.
         keys, values = begun or (None, None)
         super().__init__(
             HashTableDef(
@@ -133,11 +137,14 @@ class HashTable(Handle[HashTableDef]):
         Shapes:  keys S -> S + value_shape.
         """
         found = self._ask_one("hash_table_lookup", [self._keys(keys)])
+        # Every key is looked up; where it is missing its bucket counts.
         if not self.oov_buckets:
             return found
         asked = self._keys(keys)
+        # hash_bucket takes bytes: numbers by their digits.
         text = asked if asked.dtype.kind == "O" else as_bytes(asked)
         buckets = hash_bucket(text, self.oov_buckets) + self._buckets_from
+        # By `contains` and not by the default, which may be a number of a key.
         return where(self.contains(asked), found, buckets)
 
     def contains(self, keys: Any) -> Tensor:
@@ -202,11 +209,13 @@ def _constant(value: Any, wanted: Spec, what: str, *, whole: bool = False) -> Ar
 
     It may be broadcast, unless it is the `whole` of what is wanted.
     """
+    # A tensor is known in the step alone.
     if isinstance(value, Tensor) or hasattr(value, "as_tensor"):
         message = f"{what} is known while the graph is built, got {value!r:.60}"
         raise handle_arguments.spec_error(message)
     try:
         made = convert_numbers(value, wanted.dtype)
+        # A default may be broadcast; contents of another length than the keys are a mistake.
         if not whole or made.shape == wanted.shape:
             return broadcast_filled(made, sizes(wanted.shape))
         error: Exception = ValueError(f"its shape is {made.shape}")
@@ -226,6 +235,7 @@ def _contents(initial: Any, key: Spec, value: Spec) -> tuple[Array, Array]:
     first = _constant(keys, Spec((n,), key.dtype), "each key of the initial contents of a table", whole=True)
     each = Spec((n, *sizes(value.shape)), value.dtype)
     second = _constant(values, each, "the values of the initial contents of a table", whole=True)
+    # Each key once: which of two values counts would be an accident of order.
     seen: set[Any] = set()
     for found in to_list(first):
         if found in seen:
@@ -238,6 +248,7 @@ def _contents(initial: Any, key: Spec, value: Spec) -> tuple[Array, Array]:
 def _check_specs(attrs: Mapping[str, Attr]) -> tuple[Spec, Spec]:
     """The specs of one key, whose shape is open, and of one value; SpecError for what cannot be a key."""
     key = spec(attrs["key_dtype"], None)
+    # Floating keys are none: NaN equals nothing.
     if key.dtype.kind not in "biuO":
         message = f"the keys of a table are integers, bool or bytes, got {name_of(key.dtype)}"
         raise SpecError(message)
@@ -249,6 +260,7 @@ def _of_each(keys: Spec, attrs: Mapping[str, Attr]) -> Spec:
     key, value = _check_specs(attrs)
     check_fits(keys, key, f"the keys of table {attrs['resource']!r}")
     shape: Shape = None
+    # A value for each key, in the shape of the keys.
     if keys.shape is not None and value.shape is not None:
         shape = (*keys.shape, *value.shape)
     return Spec(shape, value.dtype)

@@ -49,15 +49,18 @@ def spec_and_initial(
         raise SpecError(str(error), where=where) from None
     except SpecError as error:
         raise error.at(where) from None
+    # Nothing to begin with: the first assign gives the value.
     if initial is None:
         if wanted is None or shape is None:
             message = "a variable without an initial value needs dtype and shape"
             raise SpecError(message, where=where)
         _check_no_bytes(local, Spec(sizes, wanted), where)
         return Spec(sizes, wanted), None
+    # Before the first value is built, whose error would be about a conversion.
     if wanted is not None:
         _check_no_bytes(local, Spec(sizes, wanted), where)
     value = _build_initial(graph, local, initial, wanted, where)
+    # And after it, where no dtype was given.
     _check_no_bytes(local, value.spec, where)
     if isinstance(value.spec, ListSpec):
         message = f"a variable holds one tensor, got a {value.spec} for {local!r}"
@@ -71,16 +74,20 @@ def spec_and_initial(
         except SpecError:
             message = f"variable {local!r} of shape {sizes} cannot begin as {value.spec}"
             raise SpecError(message, where=where) from None
+    # `shape` may be more open than the first value: assigns may change those sizes.
     return Spec(value.shape if sizes is None else sizes, value.dtype), value.port
 
 
 def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | None, where: Where) -> Tensor:
     """Builds the first value outside of bodies and control dependencies: in a step of its own."""
+    # First values are computed by a step of initialisation: nothing of this scope's order may hold them up.
     scope, root = replace(graph.scope, controls=(), colocate=None), root_of(graph)
     with root, root.use_scope(scope), name_scope(f"{local}/initial"):
+        # An initialiser of af.init, which has the shape already.
         if hasattr(initial, "build"):
             initial = initial.build()
         elif callable(initial):
+            # af.init.he instead of af.init.he((64, 10)).
             if not can_be_called(initial):
                 called = getattr(initial, "__qualname__", repr(initial))
                 rule = "a variable begins as a value, or calls a function of no arguments"
@@ -88,4 +95,5 @@ def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | No
                 hint = "an initialiser is given the shape first, as in af.init.he((64, 10))"
                 raise SpecError(message, where=where, hint=hint)
             initial = initial()
+        # Numbers take the dtype that was asked for, arrays too.
         return as_tensor(initial) if dtype is None else as_typed_tensor(initial, dtype, convert=True)

@@ -86,6 +86,7 @@ class PartitionedVariable(OneArray):
         graph = current()
         at = Where(defined_at=source_line())
         local = _local_name(graph, name, at)
+        # Computed as a whole once, so that parts begin as one variable would.
         whole, first = spec_and_initial(graph, local, initial, dtype, shape, at)
         try:
             rows = _rows(whole, partitions, max_bytes)
@@ -95,6 +96,7 @@ class PartitionedVariable(OneArray):
         rest = (whole.shape or ())[1:]
         parts = []
         for k, (start, stop) in enumerate(_spans(rows)):
+            # Parts are variables of their own, named under the whole.
             with name_scope(local):
                 parts.append(
                     Variable(
@@ -103,6 +105,7 @@ class PartitionedVariable(OneArray):
                         dtype=whole.dtype,
                         shape=(stop - start, *rest),
                         trainable=trainable,
+                        # Each part is shared by its own name.
                         shared_name=None if shared_name is None else f"{shared_name}/part_{k}",
                     )
                 )
@@ -120,6 +123,7 @@ class PartitionedVariable(OneArray):
     def existing(cls, graph: Graph, name: str) -> Self:
         """Returns the partitioned variable of that full name in `graph`; GraphError when there is none."""
         parts: list[Variable] = []
+        # Parts are numbered without gaps.
         while f"{name}/part_{len(parts)}" in graph.resources:
             parts.append(Variable.existing(graph, f"{name}/part_{len(parts)}"))
         if not parts:
@@ -189,10 +193,12 @@ class PartitionedVariable(OneArray):
             check_fits(given.spec, self.spec, f"a value of variable {self.name!r}")
         except SpecError as error:
             raise error.at(Where(op=verb, defined_at=source_line())) from None
+        # Open sizes are checked in the step, before any part is written.
         checked = (
             given if given.spec == self.spec else check_shape_of(f"variable {self.name!r}", given, self.shape)
         )
         spans = zip(self.parts, _spans(self.rows), strict=True)
+        # ORDER: all parts from one value that was computed before the first write.
         written = [write(part, checked[start:stop]) for part, (start, stop) in spans]
         return concat(written, 0, name=self._under(verb))
 
@@ -207,6 +213,7 @@ class PartitionedVariable(OneArray):
         """
         self._check_graph()
         found = look_up(self.parts, self.numbers(ids), self.route)
+        # An identity has the name that was asked for, whatever the lookup is made of.
         return identity(found, name=name or self._under("gather"))
 
     def scatter_update(self, indices: Any, updates: Any) -> Tensor:
@@ -240,16 +247,21 @@ class PartitionedVariable(OneArray):
         wanted = Spec(None if ids.shape is None else (*ids.shape, *rest), self.dtype)
         try:
             check_dtypes(f"the indices of {verb}", DtypeClass.INTEGER, ids.spec)
+            # One number for all updates has no shape to fit.
             if given.shape != ():
                 check_fits(given.spec, wanted, f"what {verb} of variable {self.name!r} writes there")
         except SpecError as error:
             raise error.at(Where(op=verb, defined_at=source_line())) from None
+        # Flat: parts get vectors of rows.
         flat = reshape(self.numbers(ids), (-1,))
+        # Which part has each row, and where there.
         part, row = self.route(flat)
         values: Sequence[Tensor] = [given] * len(self.parts)  # one number for all
         if given.shape != ():
+            # Sizes may be open: taken in the step.
             sizes = concat([shape(flat), shape(given)[-len(rest) :]], 0) if rest else shape(flat)
             values = dynamic_partition(reshape(given, sizes), part, len(self.parts))
+        # Rows of a part keep the order of their updates, which count for equal indices.
         asked = dynamic_partition(row, part, len(self.parts))
         each = zip(self.parts, asked, values, strict=True)
         written = [getattr(variable, verb)(rows, updates) for variable, rows, updates in each]
@@ -262,9 +274,11 @@ class PartitionedVariable(OneArray):
     def route(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """The part that has each row, and the number of the row there, for numbers of rows."""
         starts = [start for start, _ in _spans(self.rows)]
+        # One part has all rows: nothing to search.
         if len(starts) == 1:
             part = full_like(numbers, 0)
         else:
+            # The first start above a number is that of the next part.
             part = searchsorted(constant(starts[1:], "int64"), numbers, side="right")
         return part, numbers - gather(constant(starts, "int64"), part)
 
@@ -273,6 +287,7 @@ class PartitionedVariable(OneArray):
         if all(grad is None for grad in grads):
             return None
         spans = list(zip(grads, _spans(self.rows), strict=True))
+        # Sparse in all parts that have one: sparse as a whole, numbers moved by where each part begins.
         if all(grad is None or isinstance(grad, IndexedSlices) for grad in grads):
             slices = [(g, start) for g, (start, _) in spans if isinstance(g, IndexedSlices)]
             values = concat([g.values for g, _ in slices], 0)
@@ -280,9 +295,11 @@ class PartitionedVariable(OneArray):
             return IndexedSlices(values, indices, self.shape or ())
         rest = [n or 0 for n in (self.shape or ())[1:]]
         by = f"the gradient of {self.name!r}, of which another part has a dense one"
+        # One dense part makes the others dense: said to whoever looks why rows became a table.
         told = [g.with_origin(g.whose, by) if isinstance(g, IndexedSlices) else g for g in grads]
         spans = list(zip(told, _spans(self.rows), strict=True))
         dense = [
+            # A part that no path leads to has zeros.
             zeros((stop - start, *rest), self.dtype.name) if grad is None else as_tensor(grad)
             for grad, (start, stop) in spans
         ]
@@ -306,6 +323,7 @@ def parts_of(variables: Any) -> Any:
     """Returns a list or tuple of variables with the parts of partitioned ones in their place."""
     if not isinstance(variables, list | tuple):
         return variables
+    # Whole variables count as their only part.
     return [part for variable in variables for part in getattr(variable, "parts", (variable,))]
 
 
@@ -317,9 +335,11 @@ def _local_name(graph: Graph, name: str | None, at: Where) -> str:
         raise GraphError(message, where=at)
     local = "partitioned_variable" if name is None else name
     n = 0
+    # By the first part, which every partitioned variable has.
     while name is None and f"{graph.scope.name}{local}/part_0" in graph.resources:
         n += 1
         local = f"partitioned_variable_{n}"
+    # As any resource: outside of blocks, a text, and free.
     resource_name(graph, f"{local}/part_0", "partitioned variable", at)
     return local
 
@@ -330,6 +350,7 @@ def _rows(whole: Spec, partitions: Any, max_bytes: Any) -> tuple[int, ...]:
         message = f"a partitioned variable has a known number of rows, got {whole}"
         raise SpecError(message)
     total = whole.shape[0]
+    # One of both says how many parts there are.
     if (partitions is None) == (max_bytes is None):
         given = f"{partitions!r:.40} and {max_bytes!r:.40}"
         message = f"a partitioned variable takes partitions or max_bytes, got {given}"
@@ -343,6 +364,7 @@ def _rows(whole: Spec, partitions: Any, max_bytes: Any) -> tuple[int, ...]:
     if not is_whole(count, 1, total, plain=True):
         message = f"{whole} has 1 to {total} parts of at least one row, got {partitions!r:.60}"
         raise SpecError(message)
+    # The first ones a row longer.
     base, extra = divmod(total, count)
     return tuple(base + (k < extra) for k in range(count))
 
@@ -352,9 +374,11 @@ def _count(whole: Spec, max_bytes: Any) -> int:
     total, *rest = whole.shape or ()
     sizes = [n for n in rest if n is not None]
     row: int = whole.dtype.itemsize * prod(sizes)
+    # Rows are not cut: one must fit.
     if not is_whole(max_bytes, 1, plain=True) or len(sizes) < len(rest) or max_bytes < row:
         message = f"max_bytes is at least one row of {whole}, got {max_bytes!r:.60}"
         raise SpecError(message, hint=f"a row has {row} bytes" if len(sizes) == len(rest) else None)
+    # Rows of no bytes fit in any number.
     most: int = max_bytes // max(row, 1)
     return max(1, -(-(total or 0) // max(1, most)))
 

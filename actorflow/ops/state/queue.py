@@ -126,6 +126,7 @@ class Queue(Handle[QueueDef]):
 
     def _put(self, op_name: str, components: Components) -> Tensor:
         values = self._in_order(components)
+        # Numbers take the dtype of their component.
         tensors = [as_typed_tensor(v, c.dtype) for v, c in zip(values, self.components, strict=True)]
         return self._ask_one(op_name, tensors)
 
@@ -137,6 +138,7 @@ class Queue(Handle[QueueDef]):
             )
         tensors = self._ask(op_name, [], **extra)
         if self.names is not None:
+            # As they were put in.
             return dict(zip(self.names, tensors, strict=True))
         return tensors if len(tensors) > 1 else tensors[0]
 
@@ -154,6 +156,7 @@ class Queue(Handle[QueueDef]):
             message = f"queue {self.name!r} has no names, got an element by names: {keys!r:.80}"
             hint = f"make it with names=[...], or give {'the tensor' if n == 1 else f'a tuple of {n}'}"
             raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
+        # A list may be one value; a tuple is so many components.
         if n == 1 and not isinstance(components, tuple):
             return [components]
         if not isinstance(components, tuple | list) or len(components) != n:
@@ -195,6 +198,7 @@ def _enqueue_many_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
             raise SpecError(message)
         check_fits(value, _batch_spec(component, None), what)
         try:
+            # As many elements of every component.
             first = merge(first, None if value.shape is None else value.shape[:1])
         except SpecError:
             given_specs = " and ".join(map(str, inputs))
@@ -215,11 +219,13 @@ def _dequeue_batch_spec(first: Callable[[int], Dim]) -> Callable[..., Sequence[S
         if not is_whole(n, 0, plain=True):
             message = f"a number of elements is an integer and not negative, got {n!r:.60}"
             raise SpecError(message)
+        # Only what has one shape can be stacked; padding makes it one.
         if not attrs.get("padded", False) and not all(c.is_static for c in held):
             shapes = ", ".join(show(c.shape) for c in held)
             message = f"only components of known shape can be stacked, got {shapes}"
             hint = "give the queue its shapes, take a PaddingFIFOQueue, or dequeue one by one"
             raise SpecError(message, hint=hint)
+        # From a closed queue up to n come, so the first size is open.
         return [_batch_spec(c, first(n)) for c in held]
 
     return rule
@@ -234,6 +240,7 @@ def _queue_op(
     name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any], *, fills: bool = False
 ) -> None:
     """Registers an op of the queue; its constructor is the method, with the queue in front."""
+    # WAIT: queue ops are not ordered among themselves, since one may wait for another's.
     op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WAIT, takes_bytes=True, fills=fills)(
         constructor
     )

@@ -109,12 +109,15 @@ class RandomShuffleQueue(Queue):
         name: str | None = None,
         shared_name: str | None = None,
     ) -> None:
+        # numpy's integers as Python's: definitions are plain data.
         capacity, min_after_dequeue, seed = _plain(capacity), _plain(min_after_dequeue), _plain(seed)
 
+        # ORDER: looked at after the limits, with errors at the user's line.
         def checked(components: tuple[Spec, ...]) -> tuple[Spec, ...]:
             _check_shuffle(capacity, min_after_dequeue, seed)
             return components
 
+        # A function: the seed is drawn when all else has been found good, so a refusal uses up none.
         definition = _declare(
             ShuffleQueueDef, capacity, dtypes, shapes, names, max_bytes, name, shared_name, checked,
             lambda: {"min_after_dequeue": min_after_dequeue, "seed": resource_seed(seed)},
@@ -217,6 +220,7 @@ class PaddingFIFOQueue(Queue):
         super().__init__(definition, names)
 
     def _spec_attrs(self) -> Mapping[str, Attr]:
+        # The rule of dequeues allows open sizes then.
         return {**super()._spec_attrs(), "padded": True}
 
 
@@ -240,6 +244,7 @@ def _declare(
     line = source_line()
     where = Where(defined_at=line)
     capacity, max_bytes = _plain(capacity), _plain(max_bytes)
+    # All refusals get the line of the declaration.
     try:
         _check_limit("elements", "capacity", capacity)
         _check_limit("bytes", "max_bytes", max_bytes)
@@ -310,6 +315,7 @@ def _check_names(components: tuple[Spec, ...], names: Any) -> None:
 
 def _check_one_fits(components: tuple[Spec, ...], max_bytes: int | None) -> None:
     """Refuses a limit that no element meets, where their sizes are known."""
+    # What every element has at least: open sizes count 0, and bytes are of any length.
     least = sum(
         prod(d or 0 for d in c.shape or (0,)) * c.dtype.itemsize for c in components if not c.dtype.hasobject
     )
@@ -322,6 +328,7 @@ def _check_shuffle(capacity: Any, min_after_dequeue: Any, seed: Any) -> None:
     if not is_whole(min_after_dequeue, 0, plain=True):
         message = f"min_after_dequeue is a number of elements, 0 or more, got {min_after_dequeue!r:.60}"
         raise SpecError(message, hint="RandomShuffleQueue(capacity, min_after_dequeue, dtypes, shapes)")
+    # A full queue has to have one to give.
     if is_whole(capacity, plain=True) and min_after_dequeue >= capacity:
         message = (
             f"min_after_dequeue is below the capacity, got {min_after_dequeue} of {capacity}: "
@@ -341,6 +348,7 @@ def _with_priority(components: tuple[Spec, ...]) -> tuple[Spec, ...]:
         message = f"component 0 of a priority queue is the priority, {priority}, got {given}"
         hint = 'PriorityQueue(8, ["int64", "float32"], [(), (3,)])'
         raise SpecError(message, hint=hint)
+    # A priority without a shape is a scalar.
     return (priority, *components[1:])
 
 

@@ -116,6 +116,7 @@ def _check_spec(attrs: Mapping[str, Attr]) -> Spec:
 def _push_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     held = _check_spec(attrs)
     check_fits(inputs[0], held, f"an element of stack {attrs['resource']!r}")
+    # What is known of both: it is the element that was pushed.
     return (Spec(merge(inputs[0].shape, held.shape), held.dtype),)
 
 

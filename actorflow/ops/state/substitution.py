@@ -25,6 +25,7 @@ _values: ContextVar[Mapping[Owner, Tensor] | None] = ContextVar("actorflow_repla
 @contextmanager
 def substitute(values: Mapping[Owner, Tensor]) -> Iterator[None]:
     """Makes these stand for variables inside; those of a block around stay, where none is given here."""
+    # Inner blocks add to outer ones.
     token = _values.set({**(_values.get() or {}), **values})
     try:
         yield
@@ -35,6 +36,7 @@ def substitute(values: Mapping[Owner, Tensor]) -> Iterator[None]:
 def stands_for(graph: Graph, name: str) -> Tensor | None:
     """Returns what stands for the variable, in the current graph; None for the variable itself."""
     values = _values.get()
+    # A function that is built inside a body captures it.
     found = None if values is None else values.get((graph, name))
     return None if found is None else as_tensor(found)
 
@@ -42,6 +44,7 @@ def stands_for(graph: Graph, name: str) -> Tensor | None:
 def check_itself(graph: Graph, name: str) -> None:
     """Raises GraphError when something stands for the variable, which is about to be written."""
     values = _values.get()
+    # There would be two right values: the one written and the one that stands for it.
     if values is not None and (graph, name) in values:
         message = f"a variable that is replaced cannot be written, got a write to {name!r}"
         hint = "leave it out of the weights; BatchNorm(..., training=True) writes its moving averages"

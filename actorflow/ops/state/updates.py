@@ -64,6 +64,7 @@ def apply_gradients(
         message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
     _check_most(max_not_finite, where)
+    # A rule has both functions; what makes an actor is called.
     is_rule = callable(optimizer) or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))
     if not is_rule and (not isinstance(optimizer, str) or optimizer not in graph.objects):
         message = f"an update takes an optimizer, or the key of one in the graph, got {optimizer!r:.60}"
@@ -76,6 +77,7 @@ def apply_gradients(
             message = f"an update takes a gradient for each variable, got None for {variable.name!r}"
             raise GraphError(message, where=where, hint="leave out variables without a gradient")
     given: list[Gradient] = [
+        # Slices of another graph are brought here.
         g.here() if isinstance(g, IndexedSlices) else as_typed_tensor(g, v.dtype)
         for g, v in zip(grads, variables, strict=True)
     ]
@@ -85,13 +87,16 @@ def apply_gradients(
         except SpecError as error:
             raise error.at(where) from None
     sparse = tuple(isinstance(g, IndexedSlices) for g in given)
+    # Told before the node is built, while the user's line is at hand.
     _tell_of_rows(graph.objects[optimizer] if isinstance(optimizer, str) else optimizer, given, names)
+    # A new optimizer has state of its own; a key shares it.
     key = optimizer if isinstance(optimizer, str) else graph.add_object(name or "update", optimizer)
     attrs: dict[str, Attr] = {"resources": names, "optimizer": key, "sparse": sparse}
     if max_not_finite != 0:
         attrs["max_not_finite"] = max_not_finite
     tensors: list[Tensor] = []
     for g in given:
+        # Duplicate rows are summed here: the optimizer gets each row once.
         tensors.extend(g.sum_duplicates() if isinstance(g, IndexedSlices) else (g,))
     return build_one("apply_gradients", tensors, attrs, name=name)
 

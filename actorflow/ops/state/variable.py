@@ -69,6 +69,7 @@ class Variable(VariableWrites, OneArray):
         graph = current()
         line = source_line()
         where = Where(defined_at=line)
+        # ORDER: the name first: nodes of the first value are built under it.
         wanted = resource_name(graph, name, "variable", where)
         flag: Any = trainable
         if not isinstance(flag, bool):
@@ -86,6 +87,7 @@ class Variable(VariableWrites, OneArray):
             **shared_name_of(graph, shared_name, "variable", where),
         )
         self.graph = root_of(graph)
+        # Weak: a graph that is gone takes what was seen of it along.
         self._seen: WeakKeyDictionary[Graph, _SeenReads] = WeakKeyDictionary()
         graph.add_resource(self.definition)
 
@@ -97,6 +99,7 @@ class Variable(VariableWrites, OneArray):
             known = ", ".join(n for n, r in graph.resources.items() if isinstance(r, VariableDef))
             message = f"the graph has no variable {name!r}"
             raise GraphError(message, hint=f"it has {known}" if known else None)
+        # A new handle of the same definition.
         variable = cls.__new__(cls)
         variable.definition = definition
         variable.graph = root_of(graph)
@@ -147,14 +150,19 @@ class Variable(VariableWrites, OneArray):
         One that is there is used again; but never one that waits for more, or for less.
         """
         graph = self._check_graph()
+        # What stands for the variable here takes part in no order of writes.
         other = stands_for(self.graph, self.name)
         if other is not None:
             return other
         seen = self._seen.setdefault(graph, _SeenReads())
+        # Only what was built since the last look: asking again costs nothing.
         for node in graph.nodes[seen.nodes :]:
+            # A read from before a write has the old value.
             if _writes(node, self.name):
                 seen.reads.clear()
             elif node.op == "read_variable" and node.attrs["resource"] == self.name:
+                # By control inputs: a read that waits for more would wait in vain, one that waits for less
+                # comes too soon.
                 seen.reads[frozenset(node.controls)] = node.id
         seen.nodes = len(graph.nodes)
         found = seen.reads.get(frozenset(graph.scope.controls))
@@ -162,11 +170,13 @@ class Variable(VariableWrites, OneArray):
             return Tensor(graph, Port(found))
         read = self.read()
         if isinstance(graph, Body):
+            # An implicit read may be moved out of the body; see `complete_bodies`.
             graph.implicit.add(read.port.node)
         return read
 
     def reads(self) -> list[Tensor]:
         """Every read in the current graph, or in its own one, in the order of the program."""
+        # Gradients look for reads in the graph that they are asked in.
         graph = current() if is_open(self.graph) else self.graph
         return [
             Tensor(graph, Port(node.id))
@@ -266,8 +276,10 @@ def _writes(node: Node, resource: str) -> bool:
     """Tells whether a node changes the variable `resource`."""
     effect = lookup(node.op).effect
     if effect is Effect.COMMIT:
+        # A commit writes several at once.
         return resource in node.attrs["resources"]
     if effect is Effect.FUNCTION:
+        # A functional node writes what its bodies write.
         return resource in node.attrs["writes"]
     return effect is Effect.WRITE and node.attrs["resource"] == resource
 

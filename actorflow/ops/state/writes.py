@@ -96,10 +96,12 @@ def _rule(op_name: str, takes: DtypeClass) -> SpecRule:
         verb, name = op_name.removesuffix("_variable"), attrs["resource"]
         check_dtypes(f"{verb} of variable {name!r}", takes, own)
         check_dtypes(f"the indices of {verb}", DtypeClass.INTEGER, indices)
+        # A scalar has no rows.
         if own.shape == ():
             message = f"{verb} writes rows, but variable {name!r} is a scalar"
             raise SpecError(message, hint="use assign, assign_add or assign_sub")
         wanted = _updates_shape(indices.shape, own.shape)
+        # One number for all rows, or one update for each index.
         if updates.dtype != own.dtype or not _fits(updates.shape, wanted):
             message = (
                 f"{verb} of variable {name!r}, {own}, at indices of shape {show(indices.shape)} takes "

@@ -35,6 +35,7 @@ def _parse_csv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
         message = "parse_csv makes at least one column, got none"
         raise SpecError(message)
     for column in columns:
+        # A column of bytes takes every cell.
         if column.dtype != BYTES:
             check_dtypes("a column of parse_csv", DtypeClass.REAL, column)
     return columns
@@ -74,6 +75,7 @@ def parse_csv(
     (<Tensor parse_csv:0 (2,) int32>, <Tensor parse_csv:1 (2,) bytes>)
     """
     between = attribute(delimiter)
+    # The reader of CSV has these for itself.
     if len(between) != 1 or between in '"\r\n':
         raise _record_error(
             "parse_csv", f"a delimiter is one byte, no quote and no end of line, got {delimiter!r}"
@@ -90,6 +92,7 @@ def parse_csv(
     for k, (dtype, value) in enumerate(zip(to, values, strict=True)):
         if value is None:
             held.append(None)
+            # No default: an empty cell is an error then.
             continue
         try:
             made = convert_numbers(value, dtype)
@@ -99,6 +102,7 @@ def parse_csv(
             ) from None
         if made.shape != ():
             raise _record_error("parse_csv", f"the default of column {k} is one value, got {value!r:.60}")
+        # As text: attributes hold no bytes, and numbers are read as cells are.
         held.append(made[()].decode("latin-1") if dtype == BYTES else str(made.item()))
     attrs: dict[str, Attr] = {
         "dtypes": tuple(map(name_of, to)),
@@ -120,6 +124,7 @@ def _parse_example_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Se
             message = f"a feature of an Example is of {', '.join(_EXAMPLE)}, got {dtype}"
             raise SpecError(message, hint="take that, and convert it with af.cast")
         sizes = check_shape(shape)
+        # One array for all elements, so their sizes must be known.
         if sizes is None or None in sizes:
             message = f"the features of parse_example have known shapes, got {show(sizes)}"
             raise SpecError(message)
@@ -174,6 +179,7 @@ def parse_example(
         names.append(key)
         dtypes.append(name_of(held.dtype))
         shapes.append(held.shape)
+        # A default of None is none.
         defaults.append(_default(key, held, default[0]) if default and default[0] is not None else None)
     attrs: dict[str, Attr] = {
         "names": tuple(names),
@@ -195,5 +201,7 @@ def _default(key: str, held: Spec, value: Any) -> Attr:
     if len(flat) not in (1, count):
         message = f"the default of feature {key!r} has one value or {count}, got {len(flat)}"
         raise _record_error("parse_example", message)
+    # One value for all places.
     values: Iterable[Any] = flat * count if len(flat) == 1 and count != 1 else flat
+    # Attributes hold no bytes: a character a byte.
     return tuple(v.decode("latin-1") if isinstance(v, bytes) else v for v in values)

@@ -138,8 +138,10 @@ def bytes_upper(x: Any, *, name: str | None = None) -> Tensor:
 
 def _pattern(op_name: str, inputs: Sequence[Spec], attrs: Mapping[str, Attr], result: str) -> Sequence[Spec]:
     try:
+        # Compiled to learn whether it can be; the kernel does it again from the attribute.
         found = re.compile(attrs["pattern"].encode("latin-1"))
         if "replacement" in attrs:
+            # A replacement may name a group that is not there.
             found.sub(attrs["replacement"].encode("latin-1"), b"")
     except (re.error, IndexError) as error:
         message = f"{op_name} takes a regular expression, got {attrs['pattern']!r:.60}: {error}"

@@ -86,8 +86,7 @@ class Rewriting:
 def is_free(node: PlanNode) -> bool:
     """Tells whether a node computes and nothing else: the same inputs always give the same value.
 
-    Nodes that have control inputs are told apart, since somebody wants them to wait; so are nodes
-    in a loop, whose inputs come once a turn.
+    Nodes that have control inputs, or are in a loop, are none of those.
     """
     # A control input says that somebody wants it to wait; in a loop inputs come once a turn.
     return node.kind is NodeKind.KERNEL and not node.controls and not node.frame

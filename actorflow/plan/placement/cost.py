@@ -140,6 +140,7 @@ class CostModel:
             if isinstance(source, Constant):
                 args.append(source.value)
             else:
+                # There is no array to ask of, only its shape.
                 args.append(Shaped(self.sizes(program.nodes[source.node].outputs[source.output])))
         return self.units(node.op, args, node.attrs)
 

@@ -172,6 +172,7 @@ def place(
     if not placer.chooses or not program.nodes:
         return Moves()
     host = host or devices[0]
+    # Any order along the edges would do; this one the user can follow.
     order = order_as_built(program, ids)
     work = scheduling_problem(program, order, ids, groups, devices, placer, host)
     arranged = _arrange(work, [program.nodes[i].device or host for i in order], devices, placer)
@@ -180,6 +181,7 @@ def place(
         devices={
             i: device
             for i, device in sorted(chosen.items())
+            # Feeds and fetches have no device of their own: the host was theirs for planning only.
             if program.nodes[i].kind not in _ON_HOST and program.nodes[i].device != device
         },
         after={i: before for i, before in _controls(program, order, arranged, inner).items() if before},
@@ -199,6 +201,7 @@ def order_as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
         # Of those that could come next the one that was built first.
         return ends.get(node.kind, 0), ids.get(node.name, -1), i
 
+    # Kahn's algorithm: in the heap are those that wait for nothing more.
     needed = [dependencies.before(found) for found in dependencies.dependencies(program)]
     waits = list(map(len, needed))
     behind: dict[int, list[int]] = {}
@@ -261,6 +264,7 @@ def scheduling_problem(
         known = None if node.kind in _ON_HOST else ids.get(node.name)
         # Feeds and fetches have no group of the graph's: each is one by itself.
         group = count + i if known is None else groups.of[known]
+        # Numbers without gaps: of the groups of the graph only those that run.
         together.append(numbers.setdefault(group, len(numbers)))
         allowed = (node.device or host,) if known is None else _allowed_devices(groups, group)
         allowed = _without_bytes(node, program, allowed)
@@ -275,6 +279,7 @@ def scheduling_problem(
         else:
             maker, size = source.node, cost.edge_bytes(program.nodes[source.node].outputs[source.output])
         values.append(Value(task_of[maker], tuple(task_of[i] for i in takers), size))
+    # ORDER: behind all values, since `_transfer_controls` tells signals by their numbers.
     values += list(_ends(program, values, task_of))
     links: list[list[DeviceLink]] = [[cost.link(a, b) for b in devices] for a in devices]
     return SchedulingProblem(seconds, values, links, together, [placer.limits.get(d, inf) for d in devices])
@@ -289,11 +294,14 @@ def _ends(program: Program, values: Sequence[Value], task_of: Mapping[int, int])
     for before, after in (*pairwise(feeds), *pairwise(fetches)):
         yield Value(before, (after,))
     fed = frozenset(feeds)
+    # Those that take from feeds alone, or nothing at all: they begin behind the last feed.
     later = {taker for value in values if value.maker not in fed for taker in value.takers}
     first = tuple(task for task in sorted(task_of.values()) if task not in fed and task not in later)
     if feeds and first:
         yield Value(feeds[-1], first)
     if fetches:
+        # Fetches have the highest numbers. The first of them waits for all that is fetched, so each is held
+        # until then.
         fetched = {v.maker for v in values if any(taker >= fetches[0] for taker in v.takers)}
         yield from (Value(maker, (fetches[0],)) for maker in sorted(fetched))
 
@@ -400,6 +408,7 @@ def _transfer_controls(
         if gate.value >= len(sources):
             continue
         source = sources[gate.value]
+        # As no node of a loop gets a control edge, nothing that it sends waits.
         if isinstance(source, Edge) and source.node not in inner:
             after = _keep_waits(program, awaited, before, [order[gate.after]], awaited[source.node], inner)
             if after:

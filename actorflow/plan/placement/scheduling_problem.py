@@ -61,6 +61,7 @@ class SchedulingProblem:
 
     def __post_init__(self) -> None:
         """Fills in what follows from the rest."""
+        # Frozen: what follows from the rest is filled in once, here.
         put = object.__setattr__
         put(self, "groups", tuple(self.groups) or tuple(range(len(self.seconds))))
         put(self, "limits", tuple(self.limits) or (inf,) * len(self.links))

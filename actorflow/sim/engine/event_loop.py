@@ -432,7 +432,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if not dead:
             return
         # What the living left unheard is kept, what the dead leave is not.
-        self._tidy_up()  # what the living left unheard is kept
+        self._tidy_up()
         heard = len(self.complaints)
         for task in dead:
             task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -78,10 +78,7 @@ def install() -> None:
 
 
 def refuse(doing: str, shown: str, hint: str) -> NoReturn:
-    """Raises the refusal, naming the line of the program, and keeps the first few of the run.
-
-    They are kept because a program may catch one, as it would a failed connection.
-    """
+    """Raises the refusal, naming the line of the program, and keeps the first few of the run."""
     refusal = Escape(
         f"a simulated program may not {doing}: {shown}, called at {_line_of_program()}", hint=hint
     )

@@ -36,11 +36,7 @@ def is_failure(error: BaseException) -> bool:
 
 
 def origin(error: BaseException | None) -> tuple[object, ...]:
-    """Returns what makes two failures the same: type and raising line, of the error and its causes.
-
-    hypothesis tells failures apart in the same way; were a run told by another failure than its own, it
-    would call the test flaky.
-    """
+    """Returns what makes two failures the same: type and raising line, of the error and its causes."""
     found: list[object] = []
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -267,7 +267,7 @@ def _clean_up(loop: SimLoop) -> BaseException | None:
     try:
         # ORDER: programs before actors, since they close their systems; generators last, since either may
         # hold some.
-        for phase in (_end_others, _end_actors, _end_generators):  # the others close their systems
+        for phase in (_end_others, _end_actors, _end_generators):
             try:
                 phase(loop)
             except (Deadlock, Livelock) as error:

@@ -77,13 +77,7 @@ class Host:
         self._choose = world.loop.choices.choose
         self._point: ChoicePoint = world.loop.choices.point(f"host {name}", 0, HOST_FAULTS)
         self._running: dict[Future[Any], SimTask] = {}
-        self._entered = False
-        self._paused_until = 0.0
-
-    @property
-    def entropy(self) -> Entropy:
-        """Where its chance comes from: of its seed, and the same in every life."""
-        return self._entropy
+        self._entered, self._paused_until = False, 0.0
 
     @property
     def alive(self) -> bool:
@@ -301,12 +295,10 @@ class Host:
         self.lifetime.paused = True
         until = self.loop.time() + seconds
         self._paused_until = max(self._paused_until, until)
-        # Without an end only `resume` ends it.
         if until < math.inf:
             self.loop.at(until, self._end_pause, self.lifetime, context=self._world.context)
 
     def _end_pause(self, lifetime: Lifetime) -> None:
-        # A longer pause has come since, or another incarnation.
         if lifetime is self.lifetime and self.loop.time() >= self._paused_until:
             self.resume()
 
@@ -338,7 +330,6 @@ class Host:
 
     def _fault(self, fault: str, envelope: Envelope) -> None:
         if fault == "crash":
-            # What had reached it is lost with it.
             self._world.fault_counts.fired["crash"] += 1
             self.crash()
             self._world.restart_later(self, FAULT_TICKS * TICK_S)

@@ -83,7 +83,7 @@ class Link:
             then leaves together. None: everything leaves at once.
 
     Attributes:
-        story: The last changes of its state, all sessions together. A message changes none.
+        handshake, story: Where both ends have met; the last changes, of all sessions. A message is none.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Link:
         self._soon = soon
         self._hello = pack_hello(Hello(settings.window, program))
         self.story = Story()
-        self._handshake = Handshake(incarnation, self.story)
+        self.handshake = Handshake(incarnation, self.story)
         self._window: Window | None = None  # of the peer's latest end
         self._link_session = LinkSession(settings, limits, self.story)
         self._counters = LinkCounters()
@@ -161,17 +161,7 @@ class Link:
     @property
     def phase(self) -> Phase:
         """How far the session is."""
-        return self._handshake.phase
-
-    @property
-    def ends(self) -> tuple[SessionEnd, SessionEnd]:
-        """This end of the session, and that of the peer, as far as it is known."""
-        return self._handshake.mine, self._handshake.theirs
-
-    @property
-    def half_received(self) -> bool:
-        """Whether a frame has come in part, and the rest is awaited."""
-        return self._link_session.half_received
+        return self.handshake.phase
 
     @property
     def contact(self) -> Contact:
@@ -215,8 +205,8 @@ class Link:
         self.check_here()
         if self._pending or self._receiving:
             self._push()  # what was sent before, and had not left yet
-        if self._handshake.theirs != NOBODY:
-            self._say(DatagramKind.GOODBYE, self._handshake.theirs)
+        if self.handshake.theirs != NOBODY:
+            self._say(DatagramKind.GOODBYE, self.handshake.theirs)
         self._end(PhaseEvent.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
         self._arm()
 
@@ -266,12 +256,9 @@ class Link:
         except WireError as error:
             self._counters.counts["malformed"] += 1
             if self.phase is Phase.OPEN:
-                self._say(DatagramKind.RESET, self._handshake.theirs)
-                self._end(
-                    PhaseEvent.LOST,
-                    peer_lost.malformed_error(self.peer, error),
-                    greet_s=self._settings.heartbeat_s,
-                )
+                self._say(DatagramKind.RESET, self.handshake.theirs)
+                malformed = peer_lost.malformed_error(self.peer, error)
+                self._end(PhaseEvent.LOST, malformed, greet_s=self._settings.heartbeat_s)
         finally:
             self._receiving = False
             self._admit()
@@ -280,20 +267,20 @@ class Link:
     def _hear(self, datagram: Datagram, borrowed: bool) -> None:
         form, source, target = datagram.form, datagram.source, datagram.target
         hello = None
-        if form is DatagramKind.HELLO and source >= self._handshake.theirs and self.phase is not Phase.CLOSED:
+        if form is DatagramKind.HELLO and source >= self.handshake.theirs and self.phase is not Phase.CLOSED:
             hello = unpack_hello(datagram.payload)
             if (hello.version, hello.program) != (VERSION, self._program):
-                if self.phase is Phase.OPEN and source == self._handshake.theirs:
+                if self.phase is Phase.OPEN and source == self.handshake.theirs:
                     self._counters.counts["refused"] += 1  # it has said otherwise: somebody else says this
                 else:
                     self._refuse(hello, source, target)
                 return
         known = SessionEnd(*datagram.received[:2]) if form is DatagramKind.RESET else NOBODY
-        heard = self._handshake.hear(form, source, target, known)
+        heard = self.handshake.hear(form, source, target, known)
         if heard is Heard.RESTARTED:
-            self._end(PhaseEvent.LOST, peer_lost.restarted_error(self.peer, self._handshake.theirs, source))
-            heard = self._handshake.hear(form, source, target)
-        if hello is not None and source == self._handshake.theirs:
+            self._end(PhaseEvent.LOST, peer_lost.restarted_error(self.peer, self.handshake.theirs, source))
+            heard = self.handshake.hear(form, source, target)
+        if hello is not None and source == self.handshake.theirs:
             self._window = hello.window
         match heard:
             case Heard.TAKE | Heard.OPENED:
@@ -306,7 +293,7 @@ class Link:
             case Heard.ENDED:
                 self._end(PhaseEvent.LOST, peer_lost.given_up_error(self.peer))
             case Heard.FENCED:
-                fenced = peer_lost.fenced_error(self.peer, self._handshake.mine, known)
+                fenced = peer_lost.fenced_error(self.peer, self.handshake.mine, known)
                 self._end(PhaseEvent.FENCED, fenced, tell=True)
             case _:
                 self._counters.counts["refused"] += 1
@@ -342,7 +329,7 @@ class Link:
             taken = self._receiver.deliver(self, envelope)
         except BaseException as error:
             if session is self._link_session:  # what came behind it would be missing
-                self._say(DatagramKind.RESET, self._handshake.theirs)
+                self._say(DatagramKind.RESET, self.handshake.theirs)
                 self._end(PhaseEvent.LOST, peer_lost.undeliverable_error(self.peer, error))
             raise
         if taken:
@@ -350,17 +337,15 @@ class Link:
 
     # -- the end of a session ----------------------------------------------------------------------
 
-    def _end(
-        self, event: PhaseEvent, reason: ActorflowError, *, tell: bool = False, greet_s: float = 0.0
-    ) -> None:
+    def _end(self, why: PhaseEvent, error: ActorflowError, *, tell: bool = False, greet_s: float = 0) -> None:
         """Ends the session: nothing of it is left when its receiver hears, as it does if it lost something.
 
         With `tell` it hears anyway; with `greet_s` a Hello follows after so long each time, not at once.
         """
         session, opened = self._link_session, self._opened
         self._counters.close(session)
-        self.story.append(("end", reason.what, len(session.unacknowledged)))
-        self._handshake.end(event)
+        self.story.append(("end", error.what, len(session.unacknowledged)))
+        self.handshake.end(why)
         self._link_session = LinkSession(self._settings, self._limits, self.story)
         self._opened = False
         self._waits_since = None
@@ -370,7 +355,7 @@ class Link:
         for entry in line:
             entry.left = True
         if (opened or lost or tell) and self._receiver is not None:
-            self._receiver.lost(self, reason, lost)
+            self._receiver.lost(self, error, lost)
         for entry in line:
             if entry.sender is not None:
                 entry.sender.admitted()
@@ -378,7 +363,7 @@ class Link:
     def _refuse(self, hello: Hello, source: SessionEnd, target: SessionEnd) -> None:
         """Hears a peer that runs something else, which it is told by our own Hello."""
         self._counters.counts["refused"] += 1
-        if target != self._handshake.mine:
+        if target != self.handshake.mine:
             self._say(DatagramKind.HELLO, source, payload=self._hello)
         if source.incarnation == self._refused:
             return
@@ -407,14 +392,14 @@ class Link:
             # ORDER: what is just being delivered is acknowledged after that.
             received = self._link_session.told if self._receiving else self._link_session.tell()
         elif form is DatagramKind.RESET:
-            received = Received(*self._handshake.theirs)
-        head = pack_head(form, self._handshake.mine, target, received, lane, number)
+            received = Received(*self.handshake.theirs)
+        head = pack_head(form, self.handshake.mine, target, received, lane, number)
         self._counters.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()
         self._wire.send([head, payload] if len(payload) else [head])
 
     def _greet(self) -> None:
-        self._say(DatagramKind.HELLO, self._handshake.theirs, payload=self._hello)
+        self._say(DatagramKind.HELLO, self.handshake.theirs, payload=self._hello)
         self._hello_retry.note_sent(self._timers.now())
 
     def _admit(self) -> None:
@@ -456,7 +441,7 @@ class Link:
         self._pushing = True
         try:
             if self.phase is Phase.OPEN:
-                session, theirs, now = self._link_session, self._handshake.theirs, self._timers.now()
+                session, theirs, now = self._link_session, self.handshake.theirs, self._timers.now()
                 while (taken := session.take(now)) is not None:
                     self._say(DatagramKind.CHUNK, theirs, *taken)
                 if session.probe(now):
@@ -525,21 +510,16 @@ class Link:
             raise self.story.broken(what)
 
     def _violation(self) -> str | None:
-        phase, session, now_open = self.phase, self._link_session, self.phase is Phase.OPEN
-        spending = session.spending
-        if self._opened != now_open or now_open != (spending is not None):
-            told = f"opened {self._opened} with {spending} to spend"
-            return f"a session is open while the phase is OPEN, got {told} in {phase.name}"
-        if phase not in (Phase.GREETING, Phase.OPEN) and session.unacknowledged:
-            left = len(session.unacknowledged)
-            return f"nothing is sent in no session, got {left} envelopes in {phase.name}"
+        phase, session = self.phase, self._link_session
+        if (what := session.misfit(phase, opened=self._opened)) is not None:
+            return what
         if self._waits_since is not None and phase is not Phase.GREETING:
             return f"only the first session is waited for, got a wait in {phase.name}"
         if self._started and self._affinity is None:
             return "a link that was started belongs to a thread, got none"
         if self._receiving or self._admitting or self._pushing:
             return None  # an event within another: the outer one sees to the rest at its end
-        if spending is not None and session.line and spending.fits(session.line[0].size):
+        if session.may_admit:
             return f"nobody waits for credit that is there, got {len(session.line)} in line"
         if not self._pending and (due := self._due()) < inf and not self._timer.covers(due):
             return f"the timer comes before {due:g} s, got {self._timer} in {phase.name}"
@@ -556,5 +536,5 @@ class Link:
         stats = self.stats()
         line = f"{stats.in_line} in line (peak {stats.peak_line})"
         counts = f"{stats.sent} sent, {stats.received} received, {stats.resent} resent"
-        state = "that nobody has connected" if stats.phase == "unconnected" else repr(self._handshake)
+        state = "that nobody has connected" if stats.phase == "unconnected" else repr(self.handshake)
         return f"<Link to '{self.peer}' {state}; {counts}, {line}, credit {stats.credit.messages}>"

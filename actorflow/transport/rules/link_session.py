@@ -21,6 +21,7 @@ from actorflow.transport.rules.chunks import Assembly, Chunk, Stream
 from actorflow.transport.rules.credit import Granting, Spending, Window
 from actorflow.transport.rules.datagrams import NOTHING, Datagram, Received
 from actorflow.transport.rules.delivery import Receiving, Sending
+from actorflow.transport.rules.handshake import Phase
 from actorflow.transport.rules.link_settings import LinkSettings
 from actorflow.values.lease import Owner
 
@@ -334,6 +335,21 @@ class LinkSession:
                 raise self.story.broken(what)
         if (what := self._violation_of_line() or self._violation_of_word()) is not None:
             raise self.story.broken(what)
+
+    def misfit(self, phase: Phase, *, opened: bool) -> str | None:
+        """Says what of it does not fit how far the handshake is; None while all does."""
+        is_open, left = phase is Phase.OPEN, len(self.unacknowledged)
+        if opened != is_open or is_open != (self.spending is not None):
+            told = f"opened {opened} with {self.spending} to spend"
+            return f"a session is open while the phase is OPEN, got {told} in {phase.name}"
+        if left and phase not in (Phase.GREETING, Phase.OPEN):
+            return f"nothing is sent in no session, got {left} envelopes in {phase.name}"
+        return None
+
+    @property
+    def may_admit(self) -> bool:
+        """Whether somebody stands in line for whom there is credit."""
+        return bool(self.line) and self.spending is not None and self.spending.fits(self.line[0].size)
 
     def _violation_of_line(self) -> str | None:
         """What is sent, and what stands in line."""

@@ -131,14 +131,14 @@ class Bound:
     def validate(self) -> None:
         """Raises InternalError unless what is known of connections is of such as live, both ways alike."""
         if not self._id_at.keys() <= self._alive:
-            what = f"what has an id lives, got {self._id_at} of {self._alive}"
-            raise InternalError(what)
+            msg = f"what has an id lives, got {self._id_at} of {self._alive}"
+            raise InternalError(msg)
         if any(self._id_at.get(fd) != routing_id for routing_id, fd in self._fd_of.items()):
-            what = f"ids and connections agree, got {self._fd_of} and {self._id_at}"
-            raise InternalError(what)
+            msg = f"ids and connections agree, got {self._fd_of} and {self._id_at}"
+            raise InternalError(msg)
         if self._caller_at.keys() != {route.id for route in self._route_of.values()}:
-            what = f"each route has who takes its calls, got {self._route_of}"
-            raise InternalError(what)
+            msg = f"each route has who takes its calls, got {self._route_of}"
+            raise InternalError(msg)
 
     # -- sending -----------------------------------------------------------------------------------
 

@@ -1,17 +1,17 @@
-"""The table above each state machine is the one that its code goes by."""
+"""The tables of the state machines are whole, and their code takes no other event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from actorflow.coord.rules import commit, lifecycle, participant, worker_state
+from actorflow.coord.rules import commit, lifecycle, membership, participant, worker_state
 from actorflow.coord.rules.commit import CommitEvent, Commitment, CommitPhase
 from actorflow.coord.rules.lifecycle import Lifecycle, RunEvent, RunPhase
+from actorflow.coord.rules.membership import MemberEvent, MemberState
 from actorflow.coord.rules.participant import Participant, ShardEvent, ShardPhase
 from actorflow.coord.rules.worker_state import WorkerEvent, WorkerPhase, WorkerState
 from actorflow.errors import InternalError
@@ -19,29 +19,11 @@ from actorflow.errors import InternalError
 MACHINES: dict[ModuleType, tuple[type[Enum], type[Enum]]] = {
     commit: (CommitPhase, CommitEvent),
     lifecycle: (RunPhase, RunEvent),
+    membership: (MemberState, MemberEvent),
     participant: (ShardPhase, ShardEvent),
     worker_state: (WorkerPhase, WorkerEvent),
 }
 machines = pytest.mark.parametrize("module", MACHINES, ids=lambda module: module.__name__.rpartition(".")[2])
-
-
-def table(transitions: Mapping[Any, Any], states: type[Enum], events: type[Enum]) -> str:
-    """The transitions as a docstring has them: a row for each state, a column for each event."""
-    rows = [["", *(event.value for event in events)]]
-    for state in states:
-        after = [transitions.get((state, event)) for event in events]
-        rows.append([state.value, *("." if each is None else each.value for each in after)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(f"    {line}".rstrip() for line in lines)
-
-
-@machines
-def test_the_table_in_words_is_the_table_of_the_code(module: ModuleType) -> None:
-    found = table(module.TRANSITIONS, *MACHINES[module])
-
-    assert module.__doc__ is not None
-    assert f"\n\n{found}\n\n" in module.__doc__, found
 
 
 @machines

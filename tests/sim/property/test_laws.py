@@ -154,11 +154,11 @@ def test_a_world_has_a_seed_and_limits() -> None:
     async def law(world: World, n: int) -> float:
         for _ in range(n):
             await world.sleep(1.0)
-        return world["a"].entropy.uniform()
+        return world["a"].system.entropy.uniform()
 
     @sim.world("a", seed=8)
     async def other(world: World) -> float:
-        return world["a"].entropy.uniform()
+        return world["a"].system.entropy.uniform()
 
     assert law(n=1) == law(n=1) != other()
     with pytest.raises(Livelock):

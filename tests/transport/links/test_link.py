@@ -598,12 +598,12 @@ def open_net() -> Net:
             None,
             "a session is open while the phase is OPEN, got opened True with None",
         ),
-        ("_handshake.phase", Phase.DOWN, "a session is open while the phase is OPEN, got opened True"),
+        ("handshake.phase", Phase.DOWN, "a session is open while the phase is OPEN, got opened True"),
         ("_waits_since", 1.0, "only the first session is waited for, got a wait in OPEN"),
         ("_affinity", None, "a link that was started belongs to a thread, got none"),
         ("_link_session.spending.messages_back", 1, "nobody waits for credit that is there, got 1 in line"),
-        ("_timer._timer", None, "the timer comes before .* s, got <Alarm, not set> in OPEN"),
-        ("_timer._at", 1e9, "the timer comes before .* s, got <Alarm at 1000000000.000 s> in OPEN"),
+        ("_timer._timer", None, "the timer comes before .* s, got <EarliestTimer, not set> in OPEN"),
+        ("_timer._at", 1e9, "the timer comes before .* s, got <EarliestTimer at 1000000000.000 s> in OPEN"),
     ],
 )
 def test_a_field_that_is_wrong_is_found(field: str, value: object, found: str) -> None:
