@@ -162,7 +162,7 @@ def test_the_law_finds_an_update_that_is_applied_before_all_have_staged(
             handle(self, CommitUpdate(body.group))
         return answer
 
-    main = simulated(net.graph, lambda session: overlap(net, session, 1, frozenset({(0, 3)})))
+    main = simulated(net.graph, lambda session: overlap(net, session, 1, frozenset({(0, 5)})))
 
     assert plan_of_the_fault(main, most=2)
 
