@@ -21,7 +21,7 @@ from actorflow.actors.remote.large_replies import LARGE_BYTES, LargeReplies
 from actorflow.actors.remote.outbound_asks import OutboundAsks
 from actorflow.actors.supervision import Directive, Strategy
 from actorflow.actors.system import ActorSystem
-from actorflow.errors import ActorflowError, DeadlinePassed, SimulationError
+from actorflow.errors import ActorflowError, DeadlinePassed, InternalError, SimulationError
 from actorflow.sim.engine.schedulers import Schedule
 from actorflow.sim.engine.simulate import Main
 from tests.actors.channels import End, joined
@@ -380,7 +380,7 @@ def test_a_question_that_ended_and_is_kept_is_found_at_rest(monkeypatch: pytest.
             self.asks[number] = entry
         return out
 
-    plan_of_the_fault(asking([("wait", 0.02, None)]))
+    plan_of_the_fault(asking([("wait", 0.02, None)]), (AssertionError, InternalError))
 
 
 def test_large_answers_of_which_nobody_says_that_they_are_there_stop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Callable[
         push(self, item)
         push(self, item)
     """
-    right = vars(owner)[name]
+    right = getattr(owner, name)
 
     def plant(fault: Fault) -> Fault:
         @wraps(right)

@@ -87,7 +87,7 @@ def test_a_keeper_that_is_cancelled_ends_the_loop() -> None:
     async def main() -> None:
         iteration: Any = aiter(numbers().repeat())
         await anext(iteration)
-        (keeper,) = asyncio.all_tasks() - {asyncio.current_task()}
+        keeper = iteration._keeper
         keeper.cancel()
         await asyncio.wait([keeper])
 
