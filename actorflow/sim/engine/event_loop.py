@@ -433,12 +433,14 @@ class SimLoop(asyncio.BaseEventLoop):
             return
         # What the living left unheard is kept, what the dead leave is not.
         self._tidy_up()
-        heard = len(self.complaints)
+        heard, made = len(self.complaints), self._made
         for task in dead:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
             # A crash runs no `finally`; what these do now reaches nobody.
-            with suppress(Exception):
-                task.get_coro().close()
+            _discard(task)
+        # Their `finally` may have begun others, such as one that closes a session: they never run.
+        for number, task in sorted(self.tasks.items()):
+            if number > made:
+                _discard(task)
         self._tidy_up()
         # ORDER: after the tidy, which may hear more of the dead.
         del self.complaints[heard:]
@@ -464,6 +466,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
+
+
+def _discard(task: SimTask) -> None:
+    """Ends a task that will never run again, and says nothing of it."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    with suppress(Exception):
+        task.get_coro().close()
 
 
 def _complain(loop: AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -331,6 +332,34 @@ def test_timers_and_tasks_of_a_dead_life_never_run() -> None:
     program()
 
     assert ran == ["soon"]
+
+
+def test_what_a_finally_of_the_dead_begins_never_runs_and_is_ended_too() -> None:
+    begun: list[Any] = []
+
+    async def closes() -> None:
+        begun.append("it runs")
+
+    async def busy() -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.sleep(1.0)
+        finally:
+            begun.append(closes())
+            await loop.create_task(begun[0])
+
+    @two
+    async def program(world: World) -> None:
+        running = world["b"].run(busy())
+        await world.sleep(0.1)
+        world.crash(world["b"])
+        with pytest.raises(ActorDied):
+            await running
+
+    program()
+
+    (coroutine,) = begun
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED, "else it warns that nobody awaits it"
 
 
 def test_what_was_sent_before_a_crash_arrives_elsewhere_and_nothing_arrives_there() -> None:
