@@ -216,6 +216,7 @@ def test_a_device_without_workers_runs_nothing() -> None:
 
 def test_a_device_that_nobody_closes_gives_blas_its_threads_back() -> None:
     """As that of a simulated host that crashes."""
+    gc.collect()  # of what tests before have left
     before, users = blas_threads(), BlasThreads.users
 
     async def main() -> Device:
@@ -232,6 +233,7 @@ def test_a_device_that_nobody_closes_gives_blas_its_threads_back() -> None:
 
 
 def test_a_device_that_is_closed_twice_and_collected_gives_it_back_once() -> None:
+    gc.collect()  # of what tests before have left
     users = BlasThreads.users
 
     async def main() -> None:
