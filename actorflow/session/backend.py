@@ -139,6 +139,10 @@ class SessionSteps:
     ended: Callable[[], tuple[int, ...]]
     release: Callable[[Any], None]
 
+    def running(self) -> list[tuple[Any, Any]]:
+        """Returns the steps that run, those of initial values last, with their plans."""
+        return [*self.live.items(), *((step, plan) for step, (plan, _) in self.first.items())]
+
 
 class Backend(Protocol[P, S]):
     """Where the steps of a session run.

@@ -36,8 +36,6 @@ from actorflow.session.local import LocalBackend
 from actorflow.session.stats import SessionDump, SessionStats, StepEntry
 from actorflow.session.step_runner import StepRunner
 
-_OPEN = "async with af.Session(graph) as session: ..."
-
 
 class Session:
     """Runs steps of one graph in this process.
@@ -354,14 +352,12 @@ class Session:
 
         `str()` of it is a report; the fields are data.
         """
-        if self._steps.loop is None:
-            raise SessionClosed("the session has not been opened", hint=_OPEN)
+        self._steps.check_opened()
         runner, backend = self._steps, self._backend
         now = backend.system.clock.now()
-        running = [*runner.live.items(), *((step, plan) for step, (plan, _) in runner.first.items())]
         steps = tuple(
             StepEntry(step.id, backend.left(step), now - step.since, backend.waits(step, plan))
-            for step, plan in running
+            for step, plan in runner.running()
         )
         inputs = input_waits.waits(runner.loop, users_line)
         return SessionDump(steps, runner.max_steps, len(runner.waiting), backend.system.dump(), inputs)
@@ -375,8 +371,7 @@ class Session:
 
     def stats(self) -> SessionStats:
         """Returns what the session has done."""
-        if self._steps.loop is None:
-            raise SessionClosed("the session has not been opened", hint=_OPEN)
+        self._steps.check_opened()
         runner, backend = self._steps, self._backend
         return SessionStats(
             steps=runner.done,

@@ -58,7 +58,7 @@ class StepRunner:
 
     # Attributes in slots: as entries of a dict more than 30 of them cost a step 0.8 µs.
     __slots__ = (
-        "_admission", "_affinity", "_backend", "_initialises", "_start", "_step_class", "_step_ids",
+        "_admission", "_affinity", "_backend", "_initialises", "_start", "_step_class", "_step_ids", "_steps",
         "_system", "_thread",
         "deadline_s", "done", "failed", "first", "initial_values", "is_open", "live", "loop", "max_steps",
         "messages", "peak", "plans", "waiting",
@@ -90,6 +90,14 @@ class StepRunner:
         self._affinity: Affinity | None = None
         self._step_ids = itertools.count(1)
         self._admission: Admission[Any] = Admission(self.max_steps)
+        self._steps = SessionSteps(
+            self.max_steps,
+            self.live,
+            self.first,
+            self.waiting,
+            lambda: (self.done, self.failed),
+            self._end_step,
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {len(self.live)}/{self.max_steps} steps live (peak {self.peak})>"
@@ -106,15 +114,7 @@ class StepRunner:
         self.loop = asyncio.get_running_loop()
         self._affinity = affinity_here("the session")
         self._thread = self._affinity.thread
-        steps = SessionSteps(
-            self.max_steps,
-            self.live,
-            self.first,
-            self.waiting,
-            lambda: (self.done, self.failed),
-            self._end_step,
-        )
-        self._backend.open(steps)
+        self._backend.open(self._steps)
         self._start = self._backend.begin
         self.is_open = True
 
@@ -139,6 +139,15 @@ class StepRunner:
         if not self.is_open:
             raise SessionClosed("the session is not open", hint=_OPEN)
         self.check_here()
+
+    def check_opened(self) -> None:
+        """Raises SessionClosed where it has never been open."""
+        if self.loop is None:
+            raise SessionClosed("the session has not been opened", hint=_OPEN)
+
+    def running(self) -> list[tuple[Any, Plan]]:
+        """Returns the steps that run, with their plans."""
+        return self._steps.running()
 
     def check_here(self) -> None:
         """Raises WrongLoop in another thread or event loop than that in which it was opened."""

@@ -39,15 +39,11 @@ class StepWaits:
 
     def __init__(self, steps: SessionSteps) -> None:
         self.feeding: dict[Code, Sequence[str]] = {}
-        self._limit = steps.limit
+        self._steps = steps
         self._live: Mapping[Step, Plan] = steps.live
         self._first: Mapping[Step, tuple[Plan, InitialValue]] = steps.first
         self._waiting: Mapping[Step, tuple[Plan, Sequence[Any]]] = steps.waiting
         self._unready: dict[object, RunningStep] = {}
-
-    def running(self) -> list[tuple[Step, Plan]]:
-        """Returns the steps that run, with their plans."""
-        return [*self._live.items(), *((step, plan) for step, (plan, _) in self._first.items())]
 
     @contextmanager
     def unready(self, fills: Sequence[str], firsts: Sequence[InitialValue]) -> Iterator[None]:
@@ -102,7 +98,7 @@ class StepWaits:
             ended: How many have ended so far.
         """
         found: list[Any] = [ended]
-        for step, _ in self.running():
+        for step, _ in self._steps.running():
             if step.state is None or step.running or not step.calls:
                 return None
             for reply, ref in step.calls.items():
@@ -133,7 +129,7 @@ class StepWaits:
         more = f" and {len(stuck) - _SHOWN} more" if len(stuck) > _SHOWN else ""
         message = (
             f"{step.name} waits for admission, and for {round(for_s, 1):g} s none of those that run "
-            f"could go on: {', '.join(stuck[:_SHOWN])}{more}; max_steps is {self._limit}"
+            f"could go on: {', '.join(stuck[:_SHOWN])}{more}; max_steps is {self._steps.limit}"
         )
         hint = "give the session a larger max_steps, or run fewer steps that wait at once"
         step.abort(QueueStarved(message, where=Where(step=step.id), hint=hint))
